@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use holdall_engine::Access;
 use holdall_format::RecordHash;
 use holdall_protocol::{AdminToken, Announced, WaitingDeletion};
 
@@ -13,6 +12,7 @@ use crate::app::App;
 use crate::config::Settings;
 use crate::exit::{Exit, Refusal};
 use crate::interrupt::Interrupt;
+use crate::keeper::Keeper;
 use crate::output::{count, local_time};
 use crate::password::{ADMIN_TOKEN, Passwords};
 
@@ -56,8 +56,8 @@ pub(crate) fn by_snapshot(waiting: &[WaitingDeletion]) -> BTreeMap<RecordHash, i
 
 /// What is announced, for who has something else to do: a server that does not say is no reason not to
 /// do it.
-pub(crate) fn announced(access: &Access) -> Announced {
-    access.repository().announced().unwrap_or_default()
+pub(crate) fn announced(keeper: &Keeper) -> Announced {
+    keeper.announced().unwrap_or_default()
 }
 
 /// Tells what is announced.

@@ -23,6 +23,7 @@ mod hex;
 mod identity;
 mod interrupt;
 mod keep_rules;
+mod keeper;
 mod kept_parts;
 mod key_set;
 mod known;

@@ -19,6 +19,7 @@ use holdall_sys::SystemClock;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, is_wrong_server};
+use crate::keeper::Keeper;
 use crate::kept_parts::KeptParts;
 use crate::known::{self, Directories, Known};
 use crate::pairing::{KeptKeys, Pairing, Pairings};
@@ -157,6 +158,8 @@ fn with_port(host: &str, text: &str) -> Result<String, Refusal> {
 pub(crate) struct Opened {
     /// Where it is.
     pub(crate) place: Place,
+    /// Who keeps it.
+    pub(crate) keeper: Keeper,
     /// As people write it.
     pub(crate) name: String,
     /// What its server calls it, or where its directory is.
@@ -227,9 +230,9 @@ impl Opened {
     ///
     /// # Errors
     /// As for [`Self::unlock`].
-    fn open(self, app: &App) -> Result<Access> {
+    fn open(self, app: &App) -> Result<(Access, Keeper)> {
         let (_, ring) = self.unlock(app)?;
-        Ok(self.place.open(&ring)?)
+        Ok((self.place.open(&ring)?, self.keeper))
     }
 
     /// Remembers which repository lies in a directory. Should it not be kept, a key of somebody's own
@@ -324,11 +327,12 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let repository = EmbeddedRepository::at(&folder, &cache, machine, key, signer, clock)
         .stopped_by(app.interrupt.flag());
     let kept = known.and_then(|known| kept_parts(app, known.repository));
-    let place = Place::new(Arc::new(repository), identity.signing, app.folders.cache.clone());
+    let keeper = Keeper::Directory(Arc::new(repository));
+    let place = Place::new(keeper.repository(), identity.signing, app.folders.cache.clone());
     let place = place.keeping(kept);
     let name = folder.display().to_string();
     let (repository_name, directory) = (name.clone(), Some(directory));
-    Ok(Opened { place, repository_name, name, server: None, known, directory })
+    Ok(Opened { place, keeper, repository_name, name, server: None, known, directory })
 }
 
 /// What that repository said of itself when this machine opened it last.
@@ -379,11 +383,12 @@ fn paired(
         // Should it not be kept, it can be named again.
         let _ = app.pairings()?.learn(&pairing.repository, repository.host_reached());
     }
-    let place = place_of(app, repository, signing).keeping(kept_parts(app, known.repository));
+    let keeper = Keeper::Server(Arc::new(repository));
+    let place = place_of(app, &keeper, signing).keeping(kept_parts(app, known.repository));
     let repository_name = pairing.name.clone();
     // Wherever it was reached, it is the same server.
     let (server, known) = (Some((pairing.addresses_from(host.as_deref()), server)), Some(known));
-    Ok(Opened { place, name, repository_name, server, known, directory: None })
+    Ok(Opened { place, keeper, name, repository_name, server, known, directory: None })
 }
 
 /// Says what can be done about a server of another identity, which may be another one that was `named`.
@@ -433,7 +438,7 @@ pub(crate) fn place_at(
     patience: Patience,
 ) -> Result<Place> {
     let repository = connect(app, address, &signing, patience)?;
-    Ok(place_of(app, repository, signing))
+    Ok(place_of(app, &Keeper::Server(Arc::new(repository)), signing))
 }
 
 /// The server that was named, `https://HOST:PORT`, or else the paired one, and the key with which
@@ -478,9 +483,9 @@ fn connect(
     Ok(HttpRepository::connect(address, &machine, patience.options(app))?)
 }
 
-fn place_of(app: &App, repository: HttpRepository, signing: Arc<SigningKey>) -> Place {
+fn place_of(app: &App, keeper: &Keeper, signing: Arc<SigningKey>) -> Place {
     app.folders.prepare_cache();
-    Place::new(Arc::new(repository), signing, app.folders.cache.clone())
+    Place::new(keeper.repository(), signing, app.folders.cache.clone())
 }
 
 /// Opens the repository with the kept key, the key that was named, or the password.
@@ -491,12 +496,20 @@ pub(crate) fn access(app: &App) -> Result<Access> {
     access_with(app, Patience::default())
 }
 
+/// The same, and who keeps the repository.
+///
+/// # Errors
+/// As for [`access`].
+pub(crate) fn access_and_keeper(app: &App, patience: Patience) -> Result<(Access, Keeper)> {
+    place(app, patience)?.open(app)
+}
+
 /// The same where another repository is open, which may be a copy of that one and have what it lost of what it
 /// says of itself.
 ///
 /// # Errors
 /// As for [`access`].
-pub(crate) fn access_beside(app: &App, other: Option<RepositoryId>) -> Result<Access> {
+pub(crate) fn access_beside(app: &App, other: Option<RepositoryId>) -> Result<(Access, Keeper)> {
     let mut opened = place(app, Patience::default())?;
     if let Some(other) = other {
         opened.place = opened.place.keeping(kept_parts(app, other));
@@ -509,7 +522,7 @@ pub(crate) fn access_beside(app: &App, other: Option<RepositoryId>) -> Result<Ac
 /// # Errors
 /// As for [`access`].
 pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
-    place(app, patience)?.open(app)
+    Ok(access_and_keeper(app, patience)?.0)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use holdall_crypto::{OpenedBlock, Opener};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
 use holdall_protocol::{
-    AdminToken, FETCH_TARGET_BYTES, MAX_IDS, SessionPurpose, SparseBlock, WaitingDeletion,
+    Compacting, FETCH_TARGET_BYTES, MAX_IDS, SessionPurpose, SparseBlock, WaitingDeletion,
 };
 use holdall_tree::NodeKind;
 
@@ -52,39 +52,35 @@ pub struct CompactReport {
     pub waiting: Vec<WaitingDeletion>,
 }
 
-/// Has blocks that are mostly dead give way to others; with `dry_run`, only counts them. A server wants
-/// an administrator's token.
+/// Has blocks that are mostly dead give way to others, where their keeper lets `keeper` do that; with `dry_run`, only
+/// counts them.
 ///
 /// # Errors
-/// As for [`holdall_protocol::Repository::sparse_blocks`]; [`EngineError::Interrupted`]. What gave way
+/// As for [`Compacting::sparse_blocks`]; [`EngineError::Interrupted`]. What gave way
 /// until then did, and calling again goes on from there.
 pub fn compact(
     access: &Access,
-    token: Option<&AdminToken>,
+    keeper: &dyn Compacting,
     dry_run: bool,
     run: &Run,
 ) -> Result<CompactReport, EngineError> {
     if dry_run {
-        return count(access, token, run);
+        return count(keeper, run);
     }
     let opener = ChunkSource::opener(access);
     let (report, ready) = Default::default();
-    let mut compacting = Compacting { access, token, run, opener, report, ready };
+    let mut compaction = Compaction { access, keeper, run, opener, report, ready };
     let mut from = Some(0);
     while let Some(next) = from {
-        from = compacting.portion(next)?;
+        from = compaction.portion(next)?;
     }
-    Ok(compacting.report)
+    Ok(compaction.report)
 }
 
-fn count(
-    access: &Access,
-    token: Option<&AdminToken>,
-    run: &Run,
-) -> Result<CompactReport, EngineError> {
+fn count(keeper: &dyn Compacting, run: &Run) -> Result<CompactReport, EngineError> {
     let mut report = CompactReport::default();
     let mut from = 0;
-    while let Some(next) = report.add(&page(access, token, from)?) {
+    while let Some(next) = report.add(&page(keeper, from)?) {
         run.check()?;
         from = next;
     }
@@ -92,12 +88,8 @@ fn count(
 }
 
 /// Blocks from that position on; none of them comes before it.
-fn page(
-    access: &Access,
-    token: Option<&AdminToken>,
-    from: u64,
-) -> Result<Vec<SparseBlock>, EngineError> {
-    let mut sparse = access.repository.sparse_blocks(token, from)?;
+fn page(keeper: &dyn Compacting, from: u64) -> Result<Vec<SparseBlock>, EngineError> {
+    let mut sparse = keeper.sparse_blocks(from)?;
     sparse.truncate(PORTION_BLOCKS);
     if sparse.first().is_some_and(|first| first.arrival < from) {
         let reason = "blocks are listed that came before those that were asked for";
@@ -116,9 +108,9 @@ impl CompactReport {
     }
 }
 
-struct Compacting<'a> {
+struct Compaction<'a> {
     access: &'a Access,
-    token: Option<&'a AdminToken>,
+    keeper: &'a dyn Compacting,
     run: &'a Run,
     opener: Opener,
     report: CompactReport,
@@ -126,7 +118,7 @@ struct Compacting<'a> {
     ready: Vec<Ready>,
 }
 
-impl Compacting<'_> {
+impl Compaction<'_> {
     /// Has a portion of blocks give way, in a session of its own; says from where on to go on.
     fn portion(&mut self, from: u64) -> Result<Option<u64>, EngineError> {
         let purpose = SessionPurpose::Backup { parents: Vec::new() };
@@ -141,7 +133,7 @@ impl Compacting<'_> {
         let mut putter = Putter::new(self.access, *session);
         let mut from = Some(from);
         while let Some(next) = from.filter(|_| !self.is_full()) {
-            let sparse = page(self.access, self.token, next)?;
+            let sparse = page(self.keeper, next)?;
             from = self.report.add(&sparse);
             for blocks in sparse.chunks(FETCH_BLOCKS) {
                 self.store_again(blocks, session, &mut putter)?;
@@ -151,7 +143,7 @@ impl Compacting<'_> {
         self.report.after_bytes += putter.finish()?;
         let ready = self.with_right_copies(session)?;
         if !ready.is_empty() {
-            let gave_way = self.access.repository.supersede(session, self.token, &ready)?;
+            let gave_way = self.keeper.supersede(session, &ready)?;
             self.report.blocks += gave_way.blocks;
             self.report.waiting.extend(gave_way.waiting);
         }

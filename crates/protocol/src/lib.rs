@@ -1,9 +1,10 @@
-//! What one may ask of a repository: one trait, its HTTP client, and pairing.
+//! What one may ask of a repository, the HTTP client, and pairing.
 //!
 //! A backup client must not care whether its repository is a directory beside it or a server across
 //! the country. [`Repository`] is everything that it may ask; the `repository` crate answers
 //! in-process, [`HttpRepository`] asks a server over TLS. One contract suite (feature `contract`)
-//! runs against both.
+//! runs against both. What only the owner of a directory may do is [`OwnedRepository`], what only a server is asked
+//! for [`ServedRepository`].
 //!
 //! The trait is blocking: its callers are plain threads, whose waiting is their own back-pressure.
 //! Where waiting meets tokio is this crate's `client` module alone.
@@ -50,7 +51,7 @@ pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
 pub use known_records::{ListedRecord, RecordQuery, RecordsDigest, RecordsDigesting};
 pub use pairing::{Paired, pair, pair_again};
 pub use read_sessions::ReadSessions;
-pub use repository::{Repository, refuse_token};
+pub use repository::{Compacting, OwnedRepository, Repository, ServedRepository};
 pub use types::{
     Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched,
     FormerAccount, NewRepository, PruneReport, Repair, RepairReport, RequestTimes, ScrubDamage,

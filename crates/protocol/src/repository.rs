@@ -1,4 +1,4 @@
-//! The one trait.
+//! What may be asked of a repository: of every one, of one that the asking machine owns, and of one on a server.
 
 use bytes::Bytes;
 use holdall_format::{ObjectId, RecordHash, SessionId};
@@ -10,40 +10,7 @@ use crate::{
     Superseding, Traffic, Usage, WaitingDeletion,
 };
 
-/// Why a machine may not delete.
-const DELETING: &str = "a server lets no machine delete without an administrator's token (`holdall \
-                        admin token`, then --admin-token-file); its rules for keeping, and its \
-                        administrator, do (`holdall admin retention`, `forget` and `prune`)";
-
-/// Why a directory takes no token.
-const NO_TOKEN: &str = "only a server takes an administrator's token; in a directory, whoever may \
-                        write there deletes without one";
-
-/// The administrator's token that a server wants.
-///
-/// # Errors
-/// [`RepositoryError::NotAllowed`] without one.
-pub(crate) fn needed_token(token: Option<&AdminToken>) -> Result<&AdminToken, RepositoryError> {
-    token.ok_or_else(|| RepositoryError::NotAllowed { reason: DELETING.into() })
-}
-
-/// Refuses an administrator's token where a directory is used.
-///
-/// # Errors
-/// [`RepositoryError::NotAllowed`] with one.
-pub fn refuse_token(token: Option<&AdminToken>) -> Result<(), RepositoryError> {
-    match token {
-        Some(_) => Err(RepositoryError::NotAllowed { reason: NO_TOKEN.into() }),
-        None => Ok(()),
-    }
-}
-
-/// Why a machine may not repair.
-const REPAIRING: &str = "a server lets no machine change what is stored; its administrator repairs \
-                         (`holdall admin scrub --repair`)";
-
-/// Everything that one machine may ask of one repository. No verb overwrites, and a server deletes
-/// nothing at once.
+/// Everything that one machine may ask of one repository, wherever it is. No verb overwrites, and none deletes.
 ///
 /// Every method may be called from many threads at once. A method that failed with
 /// [`RepositoryError::Unreachable`] may be called again with the same arguments: all are idempotent.
@@ -200,118 +167,98 @@ pub trait Repository: Send + Sync {
     /// [`RepositoryError::NoRepository`]; [`RepositoryError::InUse`] while another process writes.
     fn usage(&self) -> Result<Usage, RepositoryError>;
 
+    /// Bytes on the wire so far.
+    fn traffic(&self) -> Traffic;
+}
+
+/// What whoever owns a repository's directory may do there.
+pub trait OwnedRepository: Repository + Compacting {
     /// Forgets snapshots: their records leave tombstones, and what only they reached may be pruned.
-    /// Whoever owns a directory may; on a server this is its administrator's.
     ///
     /// # Errors
-    /// [`RepositoryError::NotAllowed`] on a server; [`RepositoryError::Refused`] for what is no
-    /// snapshot of this repository, and nothing is forgotten then.
-    fn forget(&self, _snapshots: &[RecordHash]) -> Result<(), RepositoryError> {
-        Err(RepositoryError::NotAllowed { reason: DELETING.into() })
-    }
+    /// [`RepositoryError::Refused`] for what is no snapshot of this repository, and nothing is forgotten then.
+    fn forget(&self, snapshots: &[RecordHash]) -> Result<(), RepositoryError>;
 
     /// Deletes what nothing needs; with `dry_run`, says only what that is.
     ///
     /// # Errors
-    /// [`RepositoryError::NotAllowed`] on a server; [`RepositoryError::Damaged`] if something is
-    /// missing or can not be read, and nothing is deleted then.
-    fn prune(&self, _dry_run: bool) -> Result<PruneReport, RepositoryError> {
-        Err(RepositoryError::NotAllowed { reason: DELETING.into() })
-    }
-
-    /// Asks a server to forget snapshots, with an administrator's token for this repository. They
-    /// are there until the deletion is due, and it can be cancelled. Asking for the same again is no
-    /// other deletion.
-    ///
-    /// # Errors
-    /// [`RepositoryError::NotAllowed`] for a token that is not for this repository or has lapsed, and
-    /// in a directory; [`RepositoryError::Refused`] for what is no snapshot of this repository, and
-    /// over [`crate::MAX_IDS`] snapshots: then nothing is asked for.
-    fn ask_forget(
-        &self,
-        _token: &AdminToken,
-        _snapshots: &[RecordHash],
-    ) -> Result<WaitingDeletion, RepositoryError> {
-        Err(RepositoryError::NotAllowed { reason: NO_TOKEN.into() })
-    }
-
-    /// Has a server apply its rules and deletions that are due, and prune, with such a token; with
-    /// `dry_run`, says only what that would delete.
-    ///
-    /// # Errors
-    /// [`RepositoryError::NotAllowed`] as for [`Repository::ask_forget`], and while the server lets
-    /// nothing go; else as [`Repository::prune`].
-    fn ask_prune(
-        &self,
-        _token: &AdminToken,
-        _dry_run: bool,
-    ) -> Result<AskedPrune, RepositoryError> {
-        Err(RepositoryError::NotAllowed { reason: NO_TOKEN.into() })
-    }
-
-    /// What is announced of this repository: deletions that wait, and rules that keep less. Nothing in a
-    /// directory.
-    ///
-    /// # Errors
-    /// [`RepositoryError::Unreachable`].
-    fn announced(&self) -> Result<Announced, RepositoryError> {
-        Ok(Announced::default())
-    }
-
-    /// Tells which blocks, from the arrival position `from` on, are mostly dead: of which at most half of
-    /// the objects are needed; and these. There may be more behind the last one; only an empty answer
-    /// is the end. A server wants a token, as for [`Repository::ask_prune`].
-    ///
-    /// # Errors
-    /// As for [`Repository::ask_prune`].
-    fn sparse_blocks(
-        &self,
-        _token: Option<&AdminToken>,
-        _from: u64,
-    ) -> Result<Vec<SparseBlock>, RepositoryError> {
-        Err(RepositoryError::NotAllowed { reason: DELETING.into() })
-    }
-
-    /// Has these blocks, by arrival position, give way to later copies of what is needed of them, which
-    /// somebody put before: those count first then, and a prune takes the blocks. A server wants a
-    /// token, keeps the blocks for as long as a deletion waits, and lets that be cancelled. A block of
-    /// which something needed is nowhere else stays as it is. The session in which it was put ends.
-    /// Asking for the same again changes nothing.
-    ///
-    /// # Errors
-    /// As for [`Repository::ask_prune`]; [`RepositoryError::Refused`] over [`crate::MAX_IDS`] blocks.
-    fn supersede(
-        &self,
-        _session: &SessionId,
-        _token: Option<&AdminToken>,
-        _blocks: &[u64],
-    ) -> Result<Superseding, RepositoryError> {
-        Err(RepositoryError::NotAllowed { reason: DELETING.into() })
-    }
+    /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is deleted then.
+    fn prune(&self, dry_run: bool) -> Result<PruneReport, RepositoryError>;
 
     /// Scrubs, and mends what can be mended: packs from their parity, and what is sound of others.
     /// Nothing is made worse: damaged files are kept. With `dry_run`, says only what can be done.
     ///
     /// # Errors
-    /// [`RepositoryError::NotAllowed`] on a server; else as [`Repository::scrub`]. What was mended
-    /// until then is mended.
+    /// As [`Repository::scrub`]. What was mended until then is mended.
     fn repair(
         &self,
-        _dry_run: bool,
-        _progress: &mut dyn FnMut(ScrubProgress),
-    ) -> Result<RepairReport, RepositoryError> {
-        Err(RepositoryError::NotAllowed { reason: REPAIRING.into() })
-    }
+        dry_run: bool,
+        progress: &mut dyn FnMut(ScrubProgress),
+    ) -> Result<RepairReport, RepositoryError>;
 
     /// Keeps so many per cent of each pack as parity from now on, 0 for none, and makes what is
     /// missing; says of how many packs.
     ///
     /// # Errors
-    /// [`RepositoryError::NotAllowed`] on a server; [`RepositoryError::Refused`] over 100.
-    fn keep_parity(&self, _percent: u8) -> Result<u64, RepositoryError> {
-        Err(RepositoryError::NotAllowed { reason: REPAIRING.into() })
-    }
+    /// [`RepositoryError::Refused`] over 100.
+    fn keep_parity(&self, percent: u8) -> Result<u64, RepositoryError>;
+}
 
-    /// Bytes on the wire so far.
-    fn traffic(&self) -> Traffic;
+/// What a machine may ask a server for, beside what it may ask of every repository. Nothing is deleted at once.
+pub trait ServedRepository: Repository {
+    /// Asks for snapshots to be forgotten, with an administrator's token for this repository. They
+    /// are there until the deletion is due, and it can be cancelled. Asking for the same again is no
+    /// other deletion.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] for a token that is not for this repository or has lapsed;
+    /// [`RepositoryError::Refused`] for what is no snapshot of this repository, and over
+    /// [`crate::MAX_IDS`] snapshots: then nothing is asked for.
+    fn ask_forget(
+        &self,
+        token: &AdminToken,
+        snapshots: &[RecordHash],
+    ) -> Result<WaitingDeletion, RepositoryError>;
+
+    /// Has the server apply its rules and deletions that are due, and prune, with such a token; with
+    /// `dry_run`, says only what that would delete.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] as for [`ServedRepository::ask_forget`], and while the server lets
+    /// nothing go; else as [`OwnedRepository::prune`].
+    fn ask_prune(&self, token: &AdminToken, dry_run: bool) -> Result<AskedPrune, RepositoryError>;
+
+    /// What is announced of this repository: deletions that wait, and rules that keep less.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Unreachable`].
+    fn announced(&self) -> Result<Announced, RepositoryError>;
+
+    /// Compacts with such a token. The server keeps the blocks for as long as a deletion waits, and lets that be
+    /// cancelled.
+    fn compacting<'a>(&'a self, token: &'a AdminToken) -> Box<dyn Compacting + 'a>;
+}
+
+/// Having blocks that are mostly dead give way to others, for whoever may delete.
+pub trait Compacting {
+    /// Tells which blocks, from the arrival position `from` on, are mostly dead: of which at most half of
+    /// the objects are needed; and these. There may be more behind the last one; only an empty answer
+    /// is the end.
+    ///
+    /// # Errors
+    /// As for [`OwnedRepository::prune`] or [`ServedRepository::ask_prune`].
+    fn sparse_blocks(&self, from: u64) -> Result<Vec<SparseBlock>, RepositoryError>;
+
+    /// Has these blocks, by arrival position, give way to later copies of what is needed of them, which
+    /// somebody put before: those count first then, and a prune takes the blocks. A block of
+    /// which something needed is nowhere else stays as it is. The session in which it was put ends.
+    /// Asking for the same again changes nothing.
+    ///
+    /// # Errors
+    /// The same; [`RepositoryError::Refused`] over [`crate::MAX_IDS`] blocks.
+    fn supersede(
+        &self,
+        session: &SessionId,
+        blocks: &[u64],
+    ) -> Result<Superseding, RepositoryError>;
 }

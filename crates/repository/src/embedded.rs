@@ -11,10 +11,10 @@ use holdall_format::{
     WrappingSet,
 };
 use holdall_protocol::{
-    AdminToken, BlockPage, BlockProbe, CommitAnswer, Description, Fetched, ListedRecord,
-    NewRepository, PruneReport, ReadSessions, RecordQuery, RepairReport, Repository,
-    RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose,
-    SparseBlock, Superseding, Traffic, Usage, refuse_token,
+    BlockPage, BlockProbe, CommitAnswer, Compacting, Description, Fetched, ListedRecord,
+    NewRepository, OwnedRepository, PruneReport, ReadSessions, RecordQuery, RepairReport,
+    Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant,
+    SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
 };
 use holdall_sys::Clock;
 
@@ -270,6 +270,12 @@ impl Repository for EmbeddedRepository {
         Ok(self.store(Access::Read)?.usage())
     }
 
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+}
+
+impl OwnedRepository for EmbeddedRepository {
     fn forget(&self, snapshots: &[RecordHash]) -> Result<(), RepositoryError> {
         self.owned()?.forget(snapshots, TombstoneReason::Request)
     }
@@ -285,29 +291,6 @@ impl Repository for EmbeddedRepository {
         }
     }
 
-    fn sparse_blocks(
-        &self,
-        token: Option<&AdminToken>,
-        from: u64,
-    ) -> Result<Vec<SparseBlock>, RepositoryError> {
-        refuse_token(token)?;
-        self.owned()?.sparse_blocks(from)
-    }
-
-    fn supersede(
-        &self,
-        session: &SessionId,
-        token: Option<&AdminToken>,
-        blocks: &[u64],
-    ) -> Result<Superseding, RepositoryError> {
-        refuse_token(token)?;
-        let store = self.owned()?;
-        let superseded = store.supersede(blocks, false)?;
-        store.end_session(&self.machine, session)?;
-        let blocks = superseded.map_or(0, |superseded| superseded.blocks);
-        Ok(Superseding { blocks, waiting: None })
-    }
-
     fn repair(
         &self,
         dry_run: bool,
@@ -319,9 +302,23 @@ impl Repository for EmbeddedRepository {
     fn keep_parity(&self, percent: u8) -> Result<u64, RepositoryError> {
         self.owned()?.keep_parity(percent, &self.should_stop)
     }
+}
 
-    fn traffic(&self) -> Traffic {
-        Traffic::default()
+impl Compacting for EmbeddedRepository {
+    fn sparse_blocks(&self, from: u64) -> Result<Vec<SparseBlock>, RepositoryError> {
+        self.owned()?.sparse_blocks(from)
+    }
+
+    fn supersede(
+        &self,
+        session: &SessionId,
+        blocks: &[u64],
+    ) -> Result<Superseding, RepositoryError> {
+        let store = self.owned()?;
+        let superseded = store.supersede(blocks, false)?;
+        store.end_session(&self.machine, session)?;
+        let blocks = superseded.map_or(0, |superseded| superseded.blocks);
+        Ok(Superseding { blocks, waiting: None })
     }
 }
 

@@ -109,13 +109,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let paths = args.paths.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>();
     let (options, some_missing) = patience::looking_at(app, &paths, || looked_at(args, app))?;
-    let access = open::access_with(app, args.connection.patience())?;
+    let (access, keeper) = open::access_and_keeper(app, args.connection.patience())?;
     args.connection.tell_idle_limit(app);
     let limit = remembered::own_limit(app, &access, args.connection.upload_limit());
     let (done, announced) = std::thread::scope(|scope| {
         // Over a connection that the run is going to need, and begun first, since the summary counts
         // everything that crosses the wire: a far server answers this while the run waits for others.
-        let announced = thread::start(scope, || deletions::announced(&access));
+        let announced = thread::start(scope, || deletions::announced(&keeper));
         // Told before the new snapshot's receipt takes the place of that of what was lost.
         let listed = tell_lost(app, &access);
         let done = measured(app, &access, listed.as_ref(), &options, limit);

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
+use crate::keeper::Keeper;
 use crate::listing;
 use crate::open::{self, Patience};
 use crate::output::{JsonPath, Shown, count};
@@ -106,17 +107,17 @@ enum Share {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     // Opened first: the other may lack what it takes to be opened.
     let second = args.second(app)?;
-    let access =
-        open::access_beside(app, second.as_ref().map(|second| second.access.config().repository))?;
+    let other = second.as_ref().map(|second| second.access.config().repository);
+    let (access, keeper) = open::access_beside(app, other)?;
     let put_back = put_back_records(args, app, &access, second.as_ref())?;
     let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
     let (lacking, is_short) = (open::lacking(app)?, unlisted.is_some());
     let mut found = Found { lacking, is_short, repaired: put_back, ..Found::default() };
     if let Some(percent) = args.mend.parity {
-        keep_parity(app, &access, percent)?;
+        keep_parity(app, &keeper, percent)?;
     }
     if args.mend.repair {
-        repair_all(args, app, &access, second.as_ref(), &mut found)?;
+        repair_all(args, app, (&access, &keeper), second.as_ref(), &mut found)?;
     } else if args.wants_scrub() {
         found.add_scrub(&scrub(app, &access)?);
     }
@@ -184,8 +185,8 @@ fn scrub(app: &App, access: &Access) -> Result<ScrubReport> {
     Ok(report?)
 }
 
-fn keep_parity(app: &App, access: &Access, percent: u8) -> Result<()> {
-    let packs = access.repository().keep_parity(percent)?;
+fn keep_parity(app: &App, keeper: &Keeper, percent: u8) -> Result<()> {
+    let packs = keeper.to_repair()?.keep_parity(percent)?;
     Ok(app.output.say(match percent {
         0 => "no parity is made from now on; what there is stays".to_owned(),
         _ => format!(
@@ -218,19 +219,19 @@ fn put_back_records(
 fn repair_all(
     args: &Args,
     app: &App,
-    access: &Access,
+    (access, keeper): (&Access, &Keeper),
     second: Option<&Second>,
     found: &mut Found,
 ) -> Result<()> {
     let Some(second) = second else {
-        let report = repair(app, access, args.mend.dry_run)?;
+        let report = repair(app, keeper, args.mend.dry_run)?;
         if !args.mend.dry_run {
             repairs::tell_next(app, &report);
         }
         found.add_repair(&report, args.mend.dry_run);
         return Ok(());
     };
-    match repair(app, access, args.mend.dry_run) {
+    match repair(app, keeper, args.mend.dry_run) {
         Ok(report) => found.add_repair(&report, args.mend.dry_run),
         Err(error) if exit_of(&error) == Exit::NotAllowed => {
             app.output.note(format_args!("{error:#}"));
@@ -256,9 +257,9 @@ fn repair_all(
     Ok(())
 }
 
-fn repair(app: &App, access: &Access, dry_run: bool) -> Result<RepairReport> {
+fn repair(app: &App, keeper: &Keeper, dry_run: bool) -> Result<RepairReport> {
     let meter = Meter::begin(&app.output, "repair");
-    let report = access.repository().repair(dry_run, &mut |progress: ScrubProgress| {
+    let report = keeper.to_repair()?.repair(dry_run, &mut |progress: ScrubProgress| {
         meter.show(progress.bytes_done, Some(progress.bytes_total));
     })?;
     drop(meter);

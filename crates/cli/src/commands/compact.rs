@@ -8,7 +8,7 @@ use super::prune;
 use crate::app::App;
 use crate::deletions::{self, TokenArgs};
 use crate::exit::Exit;
-use crate::open;
+use crate::open::{self, Patience};
 use crate::output::{count, rfc3339, size};
 
 /// Stores again what little is needed of blocks that are mostly dead
@@ -53,14 +53,15 @@ struct Summary {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let token = args.token.read(&app.interrupt)?;
-    let access = open::access(app)?;
+    let (access, keeper) = open::access_and_keeper(app, Patience::default())?;
     prune::check_whole(app, access.repository().as_ref(), access.config().repository)?;
     let run = app.run();
-    let report = holdall_engine::compact(&access, token.as_ref(), args.dry_run, &run)?;
+    let report = keeper.compact(token.as_ref(), |compacting| {
+        holdall_engine::compact(&access, compacting, args.dry_run, &run)
+    })??;
     let is_pruned = token.is_none() && report.blocks > 0;
     // Pruned before anything is told: telling it may fail.
-    let repository = access.repository().as_ref();
-    let pruned = is_pruned.then(|| prune::delete_unneeded(repository, None, false));
+    let pruned = is_pruned.then(|| keeper.prune(None, false));
     let told = tell(app, &report, args.dry_run);
     app.output.told(told, "what is sparse was compacted", args.dry_run)?;
     if let Some(pruned) = pruned {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use anyhow::Result;
-use holdall_engine::{Access, Listed, Snapshot};
+use holdall_engine::{Listed, Snapshot};
 use holdall_format::{MachineId, RecordHash, SeriesId};
 use holdall_protocol::{RepositoryError, WaitingDeletion};
 use holdall_repository::retention::{Aged, Backwards, Came, Reason, keep};
@@ -18,8 +18,9 @@ use crate::deletions::{self, TokenArgs};
 use crate::exit::{Exit, Refusal};
 use crate::filter::{Filter, Wanted};
 use crate::keep_rules::KeepRules;
+use crate::keeper::Keeper;
 use crate::listing;
-use crate::open;
+use crate::open::{self, Patience};
 use crate::output::{Shown, local_time, rfc3339};
 use crate::sources::{not_empty, snapshot_name};
 
@@ -99,12 +100,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         return Err(Refusal::new(Exit::Usage, message).hint(hint).into());
     }
     let (filter, token) = (args.filter.resolve()?, args.token.read(&app.interrupt)?);
-    let access = open::access(app)?;
+    let (access, keeper) = open::access_and_keeper(app, Patience::default())?;
     let all = listing::all(app, &access)?;
     let listed = &all.snapshots;
     let (lost, names) = lost_and_there(&args.snapshots, listed, &filter);
     let judged = if args.snapshots.is_empty() {
-        refuse_damaged(&all, &access)?;
+        refuse_damaged(&all, &keeper)?;
         let mut dated = dated(listed, SystemClock.now_ns());
         dated.retain(|(snapshot, _)| filter.takes(snapshot));
         judge(&args.rules, &dated, SystemClock.now_ns())
@@ -114,20 +115,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     };
     let goes = judged.iter().filter(|one| one.goes()).map(|one| one.snapshot.id);
     let goes: Vec<RecordHash> = goes.chain(lost.iter().copied()).collect();
-    let waiting = match (&token, args.dry_run || goes.is_empty()) {
-        (_, true) => None,
-        (Some(token), false) => Some(access.repository().ask_forget(token, &goes)?),
-        (None, false) => {
-            access.repository().forget(&goes)?;
-            None
-        }
+    let waiting = match args.dry_run || goes.is_empty() {
+        true => None,
+        false => keeper.forget(token.as_ref(), &goes)?,
     };
     for id in lost.iter().filter(|_| !args.dry_run) {
         app.output.note(format_args!("record {id} is given up: nothing waits for it any more"));
     }
     // Pruned before anything is told: telling it may fail.
-    let repository = access.repository().as_ref();
-    let pruned = args.prune.then(|| prune::delete_unneeded(repository, token.as_ref(), false));
+    let pruned = args.prune.then(|| keeper.prune(token.as_ref(), false));
     let told = tell(args, app, &judged, waiting.as_ref());
     let (count, are) = (goes.len(), if waiting.is_some() { "will be" } else { "were" });
     app.output.told(told, format_args!("{count} snapshots {are} forgotten"), args.dry_run)?;
@@ -156,14 +152,14 @@ fn lost_and_there<'a>(
 
 /// Refuses to go by rules where a record is lost or can not be read: it may be what keeps a snapshot. The same
 /// where any other damage keeps a prune from deleting: what is older may be all that is left.
-fn refuse_damaged(listed: &Listed, access: &Access) -> Result<()> {
+fn refuse_damaged(listed: &Listed, keeper: &Keeper) -> Result<()> {
     if !listed.is_all() {
         let message =
             "rules let nothing go while a record is damaged or lost: it may be a pin or tags";
         let hint = "`holdall check` names it; snapshots that are named are forgotten nevertheless";
         return Err(Refusal::new(Exit::Damage, message).hint(hint).into());
     }
-    match access.repository().prune(true) {
+    match keeper.prune(None, true) {
         Err(error @ RepositoryError::Damaged { .. }) => Err(error.into()),
         // Whatever else it fails of does not say that anything is damaged.
         _ => Ok(()),

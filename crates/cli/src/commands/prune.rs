@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use holdall_format::RepositoryId;
-use holdall_protocol::{AdminToken, AskedPrune, PruneReport, Repository};
+use holdall_protocol::{AskedPrune, PruneReport, Repository};
 use serde::Serialize;
 
 use crate::app::App;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let token = args.token.read(&app.interrupt)?;
     let repository = opened.place.repository.as_ref();
     check_whole(app, repository, opened.wrappings()?.repository)?;
-    let report = delete_unneeded(repository, token.as_ref(), args.dry_run)?;
+    let report = opened.keeper.prune(token.as_ref(), args.dry_run)?;
     tell_done(app, &report, args.dry_run)?;
     Ok(Exit::Done)
 }
@@ -55,21 +55,6 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 pub(super) fn check_whole(app: &App, repository: &dyn Repository, id: RepositoryId) -> Result<()> {
     let receipts = Receipts::in_state(&app.folders.state);
     receipts.check_sealed(repository, id).context("nothing is deleted")
-}
-
-/// Prunes, or has a server prune.
-///
-/// # Errors
-/// As for [`Repository::prune`] and [`Repository::ask_prune`].
-pub(super) fn delete_unneeded(
-    repository: &dyn Repository,
-    token: Option<&AdminToken>,
-    dry_run: bool,
-) -> Result<AskedPrune> {
-    Ok(match token {
-        Some(token) => repository.ask_prune(token, dry_run)?,
-        None => AskedPrune { report: repository.prune(dry_run)?, ..AskedPrune::default() },
-    })
 }
 
 /// Says what a prune did, or would do.

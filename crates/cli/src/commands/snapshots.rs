@@ -9,7 +9,7 @@ use crate::deletions;
 use crate::exit::Exit;
 use crate::filter::Filter;
 use crate::listing;
-use crate::open;
+use crate::open::{self, Patience};
 use crate::output::{Shown, base64, count, local_time, rfc3339, size};
 
 /// Lists snapshots, oldest first
@@ -27,10 +27,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
-    let access = open::access(app)?;
+    let (access, keeper) = open::access_and_keeper(app, Patience::default())?;
     let listed = listing::shown(app, &access)?.snapshots;
     let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
-    let announced = access.repository().announced()?;
+    let announced = keeper.announced()?;
     let due = deletions::by_snapshot(&announced.deletions);
     for snapshot in &wanted {
         let deletion_due = due.get(&snapshot.id).copied().map(rfc3339);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use holdall_crypto::{PlainObject, Sealer, SystemEntropy};
 use holdall_engine::{Access, Run, compact};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
-use holdall_protocol::{ScrubDamage, SessionPurpose};
+use holdall_protocol::{Compacting, OwnedRepository, ScrubDamage, SessionPurpose};
 
 use crate::world::{World, newest, verified};
 
@@ -47,8 +47,8 @@ fn nothing_gives_way_to_a_wrong_copy_that_was_put_before() {
         fs::remove_file(world.source().join(number.to_string())).unwrap();
     }
     world.backup();
-    let access = world.access();
-    access.repository().forget(&[first]).unwrap();
+    let (access, repository) = world.owned();
+    repository.forget(&[first]).unwrap();
     let purpose = SessionPurpose::Backup { parents: vec![] };
     let session = access.repository().open_session(&purpose).unwrap().session;
     for ids in chunks(&access, &session) {
@@ -56,19 +56,19 @@ fn nothing_gives_way_to_a_wrong_copy_that_was_put_before() {
     }
     // It stays for a week, as what a run put that was killed.
     access.repository().close_session(&session).unwrap();
-    let report = compact(&access, None, false, &Run::new()).unwrap();
+    let report = compact(&access, repository.as_ref(), false, &Run::new()).unwrap();
     // A block of nodes may be sparse, too, by where the repository's keys let leaves end.
     let stay = report.sparse_blocks - report.blocks;
     assert_eq!((stay, report.damaged_blocks), (1, 1), "{report:?}");
-    access.repository().prune(false).unwrap();
-    drop(access);
+    repository.prune(false).unwrap();
+    drop((access, repository));
     assert_eq!(world.differences("restored"), []);
 }
 
 #[test]
 fn a_wrong_copy_that_others_gave_way_to_is_told_and_not_restored_while_they_are_there() {
     let world = backed_up();
-    let access = world.access();
+    let (access, repository) = world.owned();
     let purpose = SessionPurpose::Backup { parents: vec![] };
     let session = access.repository().open_session(&purpose).unwrap().session;
     let stored = chunks(&access, &session);
@@ -76,14 +76,13 @@ fn a_wrong_copy_that_others_gave_way_to_is_told_and_not_restored_while_they_are_
     let lie = lies(&access, &stored[0]);
     access.repository().put_blocks(&session, std::slice::from_ref(&lie)).unwrap();
     // What was put by the backup has one of the first positions, and nodes have no other copies.
-    let gives_way = |position: &u64| {
-        access.repository().supersede(&session, None, &[*position]).unwrap().blocks == 1
-    };
+    let gives_way =
+        |position: &u64| repository.supersede(&session, &[*position]).unwrap().blocks == 1;
     assert!((1..10).find(gives_way).is_some());
     let session = access.repository().open_session(&SessionPurpose::Read).unwrap().session;
     let counts = access.repository().fetch_objects(&session, &stored[0][..1], 0).unwrap();
     assert_eq!(counts.blocks, [lie], "the wrong copy counts");
-    drop(access);
+    drop((access, repository));
 
     assert_eq!(world.differences("restored"), []);
     let report = verified(&world.access());

@@ -69,17 +69,26 @@ impl World {
         &self.secret
     }
 
-    fn place(&self) -> Place {
-        let signing = self.signing();
-        let repository: Arc<dyn Repository> = Arc::new(EmbeddedRepository::at(
+    fn repository(&self) -> Arc<EmbeddedRepository> {
+        Arc::new(EmbeddedRepository::at(
             &self.path("repository"),
             &self.path("index"),
             self.machine(),
-            signing.public(),
+            self.signing().public(),
             self.signer(),
             Arc::new(SystemClock),
-        ));
-        Place::new(repository, signing, self.path("cache"))
+        ))
+    }
+
+    fn place(&self) -> Place {
+        Place::new(self.repository(), self.signing(), self.path("cache"))
+    }
+
+    /// The repository, opened anew as a new process would, and as its owner has it.
+    pub(crate) fn owned(&self) -> (Access, Arc<EmbeddedRepository>) {
+        let repository = self.repository();
+        let place = Place::new(repository.clone(), self.signing(), self.path("cache"));
+        (place.open(&self.secret).unwrap(), repository)
     }
 
     /// The repository, opened anew as a new process would.

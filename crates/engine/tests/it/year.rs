@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use holdall_engine::{Place, Run, backup, compact};
 use holdall_format::{RecordHash, TombstoneReason};
-use holdall_protocol::Repository;
+use holdall_protocol::{OwnedRepository, Repository};
 use holdall_repository::retention::Policy;
 use holdall_repository::{PruneOptions, Store};
 use holdall_testkit::{FakeClock, Random, setting};
@@ -120,11 +120,10 @@ fn a_year_of_hourly_backups_stays_small_and_whole() {
 
 /// What is compacted is less, and still whole.
 fn assert_compacts(world: &World, before: u64) {
-    let access = world.access();
-    let repository = access.repository();
+    let (access, repository) = world.owned();
     repository.prune(false).unwrap();
     let pruned = repository.usage().unwrap().stored_bytes;
-    let report = compact(&access, None, false, &Run::new()).unwrap();
+    let report = compact(&access, repository.as_ref(), false, &Run::new()).unwrap();
     repository.prune(false).unwrap();
     let stored = repository.usage().unwrap().stored_bytes;
     println!(
@@ -136,6 +135,6 @@ fn assert_compacts(world: &World, before: u64) {
     assert!(report.blocks > 0 && stored < pruned, "{report:?}: {pruned}, then {stored}");
     assert_eq!(repository.scrub(&mut |_| {}).unwrap().damaged, []);
     // It holds the directory.
-    drop(access);
+    drop((access, repository));
     assert_eq!(world.differences("compacted"), []);
 }

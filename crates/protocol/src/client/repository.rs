@@ -6,14 +6,13 @@ use holdall_format::{Block, ObjectId, RecordHash, SessionId, proves_slice};
 use super::body::{Sink, Whole};
 use super::call::{Asking, Question, Tried, broken_answer};
 use super::{Caller, ClientOptions, ServerAddress, Weight};
-use crate::repository::needed_token;
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
-    AdminToken, Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched,
-    ListedRecord, MAX_IDS, MAX_PROBES, MAX_PUT_BYTES, MAX_RECORDS, MachineIdentity, NewRepository,
-    ReadSessions, RecordQuery, Repository, RepositoryError, RequestTimes, ScrubProgress,
-    ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
-    WaitingDeletion,
+    AdminToken, Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Compacting,
+    Description, Fetched, ListedRecord, MAX_IDS, MAX_PROBES, MAX_PUT_BYTES, MAX_RECORDS,
+    MachineIdentity, NewRepository, ReadSessions, RecordQuery, Repository, RepositoryError,
+    RequestTimes, ScrubProgress, ScrubReport, ServedRepository, SessionGrant, SessionPurpose,
+    SparseBlock, Superseding, Traffic, Usage, WaitingDeletion,
 };
 
 /// Asks a holdall server over TLS.
@@ -325,6 +324,12 @@ impl Repository for HttpRepository {
         self.ask(RepositoryVerb::Usage, Frames::new(), LIGHT, decode)
     }
 
+    fn traffic(&self) -> Traffic {
+        self.caller.traffic()
+    }
+}
+
+impl ServedRepository for HttpRepository {
     fn ask_forget(
         &self,
         token: &AdminToken,
@@ -344,38 +349,41 @@ impl Repository for HttpRepository {
         self.ask(RepositoryVerb::Prune(dry_run), body, limits, decode)
     }
 
-    fn sparse_blocks(
-        &self,
-        token: Option<&AdminToken>,
-        from: u64,
-    ) -> Result<Vec<SparseBlock>, RepositoryError> {
-        let body = Frames::plain(wire::encode_supersede(needed_token(token)?, &[]));
-        let limits = (Weight::Light, wire::MAX_SPARSE_ANSWER_BYTES);
-        let decode = |body: Bytes| wire::decode_sparse(&body);
-        self.ask(RepositoryVerb::SparseBlocks(from), body, limits, decode)
-    }
-
-    fn supersede(
-        &self,
-        session: &SessionId,
-        token: Option<&AdminToken>,
-        blocks: &[u64],
-    ) -> Result<Superseding, RepositoryError> {
-        check_count(blocks.len())?;
-        let body = Frames::plain(wire::encode_supersede(needed_token(token)?, blocks));
-        let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
-        let decode = |body: Bytes| wire::decode_superseding(&body);
-        self.ask(RepositoryVerb::Supersede(*session), body, limits, decode)
-    }
-
     fn announced(&self) -> Result<Announced, RepositoryError> {
         let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
         let decode = |body: Bytes| wire::decode_announced(&body);
         self.ask(RepositoryVerb::Deletions, Frames::new(), limits, decode)
     }
 
-    fn traffic(&self) -> Traffic {
-        self.caller.traffic()
+    fn compacting<'a>(&'a self, token: &'a AdminToken) -> Box<dyn Compacting + 'a> {
+        Box::new(WithToken { server: self, token })
+    }
+}
+
+/// A repository on a server, for whoever has an administrator's token for it.
+struct WithToken<'a> {
+    server: &'a HttpRepository,
+    token: &'a AdminToken,
+}
+
+impl Compacting for WithToken<'_> {
+    fn sparse_blocks(&self, from: u64) -> Result<Vec<SparseBlock>, RepositoryError> {
+        let body = Frames::plain(wire::encode_supersede(self.token, &[]));
+        let limits = (Weight::Light, wire::MAX_SPARSE_ANSWER_BYTES);
+        let decode = |body: Bytes| wire::decode_sparse(&body);
+        self.server.ask(RepositoryVerb::SparseBlocks(from), body, limits, decode)
+    }
+
+    fn supersede(
+        &self,
+        session: &SessionId,
+        blocks: &[u64],
+    ) -> Result<Superseding, RepositoryError> {
+        check_count(blocks.len())?;
+        let body = Frames::plain(wire::encode_supersede(self.token, blocks));
+        let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
+        let decode = |body: Bytes| wire::decode_superseding(&body);
+        self.server.ask(RepositoryVerb::Supersede(*session), body, limits, decode)
     }
 }
 

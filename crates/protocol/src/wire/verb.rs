@@ -145,8 +145,8 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// What may be asked of a repository, below `repositories/NAME`: the methods of [`crate::Repository`] and
-    /// [`crate::OnServer`].
+    /// What may be asked of a repository, below `repositories/NAME`: the methods of [`crate::Repository`],
+    /// [`crate::ServedRepository`] and [`crate::Compacting`].
     #[derive(Debug, Clone, PartialEq, Eq)]
     RepositoryVerb {
         Create: "create", Put "", Backup, MAX_REPOSITORY_BODY_BYTES;

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use holdall_format::SessionId;
-use holdall_protocol::{CommitAnswer, Repository, RepositoryError, SessionPurpose};
+use holdall_protocol::{
+    CommitAnswer, Compacting, OwnedRepository, Repository, RepositoryError, SessionPurpose,
+};
 use holdall_repository::EmbeddedRepository;
 use holdall_testkit::setting;
 
@@ -121,12 +123,12 @@ impl Client {
     /// Only chunks share blocks, so only those have blocks that are sparse.
     fn compact(&mut self) {
         let session = self.session();
-        let sparse = self.repository.sparse_blocks(None, 0).unwrap();
+        let sparse = self.repository.sparse_blocks(0).unwrap();
         for id in sparse.iter().flat_map(|block| &block.living) {
             self.repository.put_blocks(&session, &[again(*id)]).unwrap();
         }
         let blocks: Vec<u64> = sparse.iter().map(|block| block.arrival).collect();
-        self.gave_way += self.repository.supersede(&session, None, &blocks).unwrap().blocks;
+        self.gave_way += self.repository.supersede(&session, &blocks).unwrap().blocks;
         self.session = None;
     }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use holdall_format::{ObjectId, SessionId, TombstoneReason};
 use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
-use holdall_protocol::{PruneReport, Repository, RepositoryError, SessionPurpose};
+use holdall_protocol::{
+    Compacting, OwnedRepository, PruneReport, Repository, RepositoryError, SessionPurpose,
+};
 use holdall_repository::{EmbeddedRepository, PruneOptions, Store, Supersession};
 
 use crate::house::{House, copy_files, id, names};
@@ -290,12 +292,12 @@ fn what_is_held_is_not_let_go_once_what_it_gave_way_to_is_damaged() {
 fn a_session_ends_by_what_gives_way_so_that_the_rest_of_what_it_put_can_go() {
     let (house, _) = sparse_house();
     let repository = house.repository();
-    let sparse = repository.sparse_blocks(None, 0).unwrap();
+    let sparse = repository.sparse_blocks(0).unwrap();
     let session = house.session(&[]);
     let of_nobody = house.forge.chunks_of_bytes(&[id("of nobody")], 2 << 20);
     let again = house.forge.chunks(&[id("chunk 9")]);
     repository.put_blocks(&session, &[of_nobody, again]).unwrap();
-    let gave_way = repository.supersede(&session, None, &[sparse[0].arrival]).unwrap();
+    let gave_way = repository.supersede(&session, &[sparse[0].arrival]).unwrap();
     assert_eq!((gave_way.blocks, gave_way.waiting), (1, None));
     let ended = repository.missing(&session, &[id("chunk 9")]);
     assert!(matches!(ended, Err(RepositoryError::NoSession { .. })), "{ended:?}");

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use holdall_format::{MachineId, ObjectId, RecordKind};
 use holdall_protocol::contract::{ContractWorld, Forge, TestKey};
-use holdall_protocol::{CommitAnswer, Repository, RepositoryError, SessionPurpose};
+use holdall_protocol::{
+    CommitAnswer, OwnedRepository, Repository, RepositoryError, SessionPurpose,
+};
 use holdall_repository::{EmbeddedRepository, Store};
 
 use crate::house::{House, id, names};

@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdall_format::{Record, RecordKind};
-use holdall_protocol::Repository;
 use holdall_protocol::contract::{ContractWorld, Forge};
+use holdall_protocol::{OwnedRepository, Repository};
 use holdall_repository::PruneOptions;
 use holdall_testkit::is_there;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdall_format::{ObjectId, Record, RecordHash, RecordKind, SessionId};
 use holdall_protocol::contract::Forge;
-use holdall_protocol::{CommitAnswer, PruneReport, Repository, SessionPurpose};
+use holdall_protocol::{CommitAnswer, OwnedRepository, PruneReport, Repository, SessionPurpose};
 use holdall_repository::{EmbeddedRepository, Store};
 
 use crate::world::{MACHINE, MACHINE_SEED, World, signer};

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use holdall_format::{BlockKind, ObjectId, RecordKind, SessionId, StoredRecord, TableEntry};
 use holdall_protocol::contract::{ContractWorld, Forge};
 use holdall_protocol::{
-    CommitAnswer, NewRepository, Repository, RepositoryError, ScrubDamage, SessionPurpose,
+    CommitAnswer, NewRepository, OwnedRepository, Repository, RepositoryError, ScrubDamage,
+    SessionPurpose,
 };
 use holdall_repository::{EmbeddedRepository, Store};
 

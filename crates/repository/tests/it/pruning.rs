@@ -9,7 +9,8 @@ use std::time::Duration;
 use holdall_format::{ObjectId, RecordHash, RecordKind, SessionId, Tombstone, TombstoneReason};
 use holdall_protocol::contract::{ContractWorld, TestKey};
 use holdall_protocol::{
-    CommitAnswer, PruneReport, RecordQuery, Repository, RepositoryError, SessionPurpose,
+    CommitAnswer, OwnedRepository, PruneReport, RecordQuery, Repository, RepositoryError,
+    SessionPurpose,
 };
 use holdall_repository::{PruneOptions, Store};
 use proptest::prelude::*;

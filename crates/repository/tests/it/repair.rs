@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use holdall_format::PackName;
 use holdall_protocol::contract::ContractWorld;
-use holdall_protocol::{Repair, RepairReport, Repository, RepositoryError, ScrubDamage};
+use holdall_protocol::{
+    OwnedRepository, Repair, RepairReport, Repository, RepositoryError, ScrubDamage,
+};
 use holdall_sys::Clock;
 
 use crate::house::{House, id, names};
@@ -333,8 +335,8 @@ fn who_may_not_delete_may_not_repair_and_parity_has_a_limit() {
     let shared = SharedWorld::new();
     shared.repository().create(&house.forge.new_repository()).unwrap();
     for refused in [
-        shared.repository().repair(true, &mut |_| {}).map(drop),
-        shared.repository().keep_parity(5).map(drop),
+        shared.handle().repair(true, &mut |_| {}).map(drop),
+        shared.handle().keep_parity(5).map(drop),
     ] {
         assert!(matches!(refused, Err(RepositoryError::NotAllowed { .. })), "{refused:?}");
     }

@@ -118,10 +118,8 @@ impl SharedWorld {
     pub(crate) fn new() -> Self {
         Self { world: World::new(), store: std::sync::Mutex::new(None) }
     }
-}
 
-impl ContractWorld for SharedWorld {
-    fn repository(&self) -> Arc<dyn Repository> {
+    pub(crate) fn handle(&self) -> Arc<EmbeddedRepository> {
         let mut store = self.store.lock().unwrap();
         if store.is_none() {
             let (dir, cache) = (self.world.dir(), self.world.cache_dir());
@@ -133,6 +131,12 @@ impl ContractWorld for SharedWorld {
         }
         let key = TestKey::from_seed(&MACHINE_SEED).public();
         Arc::new(store.as_ref().unwrap().for_machine(MACHINE, key))
+    }
+}
+
+impl ContractWorld for SharedWorld {
+    fn repository(&self) -> Arc<dyn Repository> {
+        self.handle()
     }
 
     fn machine(&self) -> MachineId {
