@@ -49,11 +49,14 @@ impl World {
     fn rights(&self) -> Rights {
         let Served { folder, clock, name, .. } = &self.served;
         let purpose = SessionPurpose::Backup { parents: Vec::new() };
-        let invite = || admin::invite(folder.path(), &InviteRequest::default(), clock.clone());
+        let request = InviteRequest::default();
+        let asked = admin::Invite { request };
+        let invite = || admin::ask(folder.path(), &asked, clock.clone());
         let invite = self.served.or_in_a_week(invite).invite;
         let session = self.served.or_in_a_week(|| self.served.repository.open_session(&purpose));
-        let token = admin::token(folder.path(), name, clock.clone());
-        Rights { invite, session: session.session, token: token.expect("a token").0 }
+        let asked = admin::MakeToken { repository: name.clone() };
+        let token = admin::ask(folder.path(), &asked, clock.clone());
+        Rights { invite, session: session.session, token: token.expect("a token").token }
     }
 
     fn holds(&self, rights: &Rights) -> bool {

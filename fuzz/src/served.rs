@@ -52,7 +52,8 @@ impl Served {
             log: Arc::new(|_| ()),
         });
         let server = server.expect("a server");
-        let invited = admin::invite(folder.path(), &InviteRequest::default(), clock.clone());
+        let invite = admin::Invite { request: InviteRequest::default() };
+        let invited = admin::ask(folder.path(), &invite, clock.clone());
         let invite = invited.expect("an invite").invite;
         let identity = MachineIdentity::from_seed(&Self::SEED).expect("a key");
         let paired = pair(&invite, "desk", &identity, ClientOptions::default());

@@ -16,6 +16,7 @@
 mod accounts;
 mod addresses;
 pub mod admin;
+mod admin_listener;
 mod body;
 mod buffers;
 mod connection;

@@ -14,7 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::accounts::Accounts;
-use crate::admin::AdminSocket;
+use crate::admin_listener::AdminSocket;
 use crate::connection::{Serving, serve};
 use crate::crowd::Crowd;
 use crate::data_folder::DataFolder;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
-use holdall_server::{Invitation, InviteRequest, is_host_and_port};
+use holdall_server::{Invitation, InviteRequest, admin, is_host_and_port};
 use holdall_sys::SystemClock;
 use serde::Serialize;
 use zeroize::Zeroizing;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         repository: args.repository.clone(),
         addresses: args.addresses.clone(),
     };
-    let had_server = holdall_server::admin::has_server(&data);
+    let had_server = admin::has_server(&data);
     let made = make(&data, &request)?;
     if !had_server {
         app.output.note(format_args!(
@@ -106,7 +106,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// # Errors
 /// If names are not valid or taken, or the folder is not a server's.
 pub(crate) fn make(data: &Path, request: &InviteRequest) -> Result<Invitation> {
-    Ok(holdall_server::admin::invite(data, request, Arc::new(SystemClock))?)
+    let asked = admin::Invite { request: request.clone() };
+    Ok(admin::ask(data, &asked, Arc::new(SystemClock))?)
 }
 
 #[cfg(test)]

@@ -123,7 +123,8 @@ impl World {
         let proxy = ChaosProxy::start(server.local_addr()).unwrap();
         let seed = [5; 32];
         let identity = MachineIdentity::from_seed(&seed).unwrap();
-        let invited = admin::invite(&data_dir, &InviteRequest::default(), clock.clone());
+        let invite = admin::Invite { request: InviteRequest::default() };
+        let invited = admin::ask(&data_dir, &invite, clock.clone());
         let paired =
             pair(&invited.unwrap().invite, "desk", &identity, ClientOptions::default()).unwrap();
         fs::create_dir(folder.path().join("source")).unwrap();

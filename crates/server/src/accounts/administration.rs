@@ -2,10 +2,10 @@
 
 use holdall_format::MachineId;
 
+use super::entries::MachineEntry;
 use super::machine::{InviteRow, Machine};
 use super::{Accounts, State};
 use crate::ServerError;
-use crate::admin::MachineEntry;
 use crate::rights::Right;
 
 impl Accounts {

@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::State;
+use super::entries::Deletion;
 use super::keeping::KeepingRow;
 use super::machine::{InviteRow, Machine};
 use super::tokens::TokenRow;
 use crate::ServerError;
-use crate::admin::Deletion;
 use crate::data_folder::make_beside;
 
 const MACHINES: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("machines");

@@ -35,12 +35,28 @@ pub struct InviteRequest {
 }
 
 /// An invite that was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     /// The line to hand over.
+    #[serde(with = "invite_text")]
     pub invite: Invite,
     /// When it lapses, in nanoseconds since 1970 UTC.
     pub expires_ns: i64,
+}
+
+/// An invite as the line to hand over.
+mod invite_text {
+    use super::{Invite, Zeroizing};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(invite: &Invite, to: S) -> Result<S::Ok, S::Error> {
+        invite.to_text().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Invite, D::Error> {
+        let text = Zeroizing::<String>::deserialize(from)?;
+        Invite::from_text(&text).map_err(D::Error::custom)
+    }
 }
 
 impl Accounts {

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use holdall_repository::Supersession;
 use serde::{Deserialize, Serialize};
 
+use super::entries::{Deletion, Keeping, KeepingEntry};
 use super::{Accounts, State};
 use crate::ServerError;
-use crate::admin::{Deletion, Keeping, KeepingEntry};
 
 /// The rules of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 mod administration;
 mod clock;
 mod database;
+mod entries;
 mod invite;
 mod keeping;
 mod machine;
@@ -14,6 +15,7 @@ mod names;
 mod pairing;
 mod restored;
 mod seen;
+mod tag_tokens;
 mod tokens;
 mod watched;
 
@@ -26,7 +28,6 @@ use holdall_sys::Clock;
 use holdall_sys::PathBeneath;
 
 use crate::ServerError;
-use crate::admin::Deletion;
 use crate::rights::Role;
 use crate::watch::Noted;
 use clock::WatchedClock;
@@ -36,6 +37,7 @@ use machine::{InviteRow, Machine};
 use seen::Seen;
 use tokens::TokenRow;
 
+pub use entries::{Deletion, Keeping, KeepingEntry, MachineEntry};
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]
 use pairing::Account;

@@ -13,8 +13,8 @@ use std::process::Command;
 use holdall_testkit::FakeClock;
 use holdall_testkit::{History, Image, Slice, Watch, failing, has_strace, memory, states};
 
+use super::entries::Keeping;
 use super::*;
-use crate::admin::Keeping;
 use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
 use crate::rights::Right;

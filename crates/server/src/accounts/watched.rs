@@ -11,8 +11,8 @@ use holdall_repository::Weight;
 use serde::{Deserialize, Serialize};
 
 use super::Accounts;
+use super::entries::Keeping;
 use crate::ServerError;
-use crate::admin::Keeping;
 
 /// Why rules let nothing go that may be another repository's.
 const UNKNOWN_RULES: &str = "it is not known here which rules it had, since the server's database was lost or is of \

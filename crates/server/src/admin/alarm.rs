@@ -17,10 +17,9 @@ use std::sync::atomic::AtomicBool;
 use holdall_format::{MachineId, RepositoryId};
 use holdall_repository::{Judged, Store};
 
-use super::carry_out::Administration;
-use super::command::{Keeping, Reply};
+use super::administration::Administration;
 use crate::ServerError;
-use crate::accounts::Watched;
+use crate::accounts::{Keeping, Watched};
 
 /// Rules that delete fewer snapshots of a machine at once do what they are for, however few those leave.
 const GOING_MIN: usize = 8;
@@ -118,7 +117,7 @@ impl Administration<'_> {
     }
 
     /// Has rules let go again what they do not keep.
-    pub(super) fn resume(&self, repository: &str) -> Result<Reply, ServerError> {
+    pub(super) fn resume(&self, repository: &str) -> Result<Option<String>, ServerError> {
         self.check_name(repository)?;
         let mut watched = self.accounts.watched(repository)?;
         // That its rules may not be its own is known before any look.
@@ -128,7 +127,7 @@ impl Administration<'_> {
         let alarm = watched.alarm;
         self.accounts.watch_anew(repository)?;
         self.log(&format!("rules of repository {repository} go on"));
-        Ok(Reply::Resumed { alarm })
+        Ok(alarm)
     }
 }
 

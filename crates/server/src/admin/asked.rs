@@ -7,19 +7,20 @@ use holdall_protocol::{
     Announced, AskedPrune, RepositoryError, SparseBlock, Superseding, WaitingDeletion,
 };
 
-use super::carry_out::Administration;
-use super::command::{Deletion, PrunedEntry, Reply, SnapshotEntry};
+use super::administration::Administration;
+use super::entries::{IssuedToken, PrunedEntry, SnapshotEntry};
 use crate::ServerError;
+use crate::accounts::Deletion;
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
 
 impl Administration<'_> {
     /// Makes a token with which deletions can be asked for in that repository.
-    pub(super) fn token(&self, repository: &str) -> Result<Reply, ServerError> {
+    pub(super) fn token(&self, repository: &str) -> Result<IssuedToken, ServerError> {
         self.check_name(repository)?;
         let (token, expires_ns) = self.accounts.make_token(repository)?;
         self.log(&format!("made a token for deletions in {repository}"));
-        Ok(Reply::Token { token: token.to_text(), expires_ns })
+        Ok(IssuedToken { token, expires_ns })
     }
 
     /// Asks for snapshots to be deleted.

@@ -10,12 +10,11 @@ use holdall_format::{RecordHash, TombstoneReason};
 use holdall_protocol::{PruneReport, ScrubDamage};
 use holdall_repository::{Judged, PruneOptions, ScrubRound, Store};
 
+use super::administration::Administration;
 use super::alarm::Looked;
-use super::carry_out::Administration;
-use super::command::{
-    AlsoMend, Deletion, Keeping, PrunedEntry, Reply, ScrubbedEntry, SnapshotEntry,
-};
+use super::entries::{AlsoMend, PrunedEntry, ScrubbedEntry, SnapshotEntry};
 use crate::ServerError;
+use crate::accounts::{Deletion, Keeping, KeepingEntry};
 
 /// How long condemned packs stay: whoever reads when a snapshot is forgotten reads to the end.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
@@ -30,14 +29,12 @@ impl Administration<'_> {
         &self,
         repository: &str,
         wanted: Option<Keeping>,
-    ) -> Result<Reply, ServerError> {
+    ) -> Result<KeepingEntry, ServerError> {
         self.check_name(repository)?;
-        let Some(wanted) = wanted else {
-            return Ok(Reply::Keeping(self.accounts.keeping(repository)));
-        };
+        let Some(wanted) = wanted else { return Ok(self.accounts.keeping(repository)) };
         let entry = self.accounts.set_keeping(repository, wanted)?;
         self.log(&format!("changed what is kept of repository {repository}"));
-        Ok(Reply::Keeping(entry))
+        Ok(entry)
     }
 
     /// Says of each snapshot of a repository why it is kept.
@@ -47,7 +44,7 @@ impl Administration<'_> {
     }
 
     /// Asks for snapshots to be deleted, named by their ids or the beginnings of those.
-    pub(super) fn forget(&self, name: &str, wanted: &[String]) -> Result<Reply, ServerError> {
+    pub(super) fn forget(&self, name: &str, wanted: &[String]) -> Result<Deletion, ServerError> {
         self.check_name(name)?;
         let store = self.stores.store(name)?;
         let snapshots = self.judge(&store, name);
@@ -59,17 +56,17 @@ impl Administration<'_> {
         let ids = wanted.iter().map(|wanted| id(wanted).map(|id| id.to_string()));
         let deletion = self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?, None)?;
         self.log(&format!("deletion {} of {name} was asked for", deletion.number));
-        Ok(Reply::Deletions { deletions: vec![deletion] })
+        Ok(deletion)
     }
 
     /// Takes a deletion back.
-    pub(super) fn cancel(&self, number: u64) -> Result<Reply, ServerError> {
+    pub(super) fn cancel(&self, number: u64) -> Result<Deletion, ServerError> {
         let deletion = self.accounts.deletion(number)?;
         let asking = self.accounts.asking(&deletion.repository);
         let _asking = asking.hold();
         self.accounts.drop_deletion(&deletion)?;
         self.log(&format!("deletion {number} of {} was cancelled", deletion.repository));
-        Ok(Reply::Deletions { deletions: vec![deletion] })
+        Ok(deletion)
     }
 
     /// Has rules and deletions that are due be applied, and prunes: one repository, or all of them.
@@ -77,10 +74,9 @@ impl Administration<'_> {
         &self,
         repository: Option<&str>,
         dry_run: bool,
-    ) -> Result<Reply, ServerError> {
+    ) -> Result<Vec<PrunedEntry>, ServerError> {
         let names = self.chosen(repository)?;
-        let pruned = names.iter().map(|name| self.prune_one(name, dry_run)).collect();
-        Ok(Reply::Pruned { pruned })
+        Ok(names.iter().map(|name| self.prune_one(name, dry_run)).collect())
     }
 
     /// One repository that is there, or all of them.
@@ -293,10 +289,9 @@ impl Administration<'_> {
         &self,
         repository: Option<&str>,
         also: AlsoMend,
-    ) -> Result<Reply, ServerError> {
+    ) -> Result<Vec<ScrubbedEntry>, ServerError> {
         let names = self.chosen(repository)?;
-        let scrubbed = names.iter().map(|name| self.scrub_one(name, also)).collect();
-        Ok(Reply::Scrubbed { scrubbed })
+        Ok(names.iter().map(|name| self.scrub_one(name, also)).collect())
     }
 
     fn scrub_one(&self, name: &str, also: AlsoMend) -> ScrubbedEntry {

@@ -3,10 +3,11 @@
 
 use holdall_repository::retention::{ALL, Policy};
 
+use super::administration::Administration;
 use super::alarm::Looked;
-use super::carry_out::Administration;
-use super::command::{Keeping, Reply, SnapshotEntry, Thinning};
+use super::entries::{SnapshotEntry, Thinning};
 use crate::ServerError;
+use crate::accounts::Keeping;
 
 /// What is left of a thinned repository: the last of 7 days, of 4 weeks, and of every month.
 const THINNED: Policy = Policy { hourly: 0, daily: 7, weekly: 4, monthly: ALL, ..Policy::USUAL };
@@ -15,7 +16,7 @@ impl Administration<'_> {
     /// Says which snapshots could go beside those that the rules let go anyway, and, once that is
     /// confirmed, asks for their deletion, which waits as any other. The lock is that of the rules, and
     /// so are the tags.
-    pub(super) fn thin(&self, name: &str, confirmed: bool) -> Result<Reply, ServerError> {
+    pub(super) fn thin(&self, name: &str, confirmed: bool) -> Result<Thinning, ServerError> {
         self.check_name(name)?;
         let store = self.stores.store(name)?;
         let Keeping { policy, tags, .. } = self.accounts.keeping(name).now;
@@ -24,7 +25,7 @@ impl Administration<'_> {
         let goes: Vec<_> = judged.iter().filter(|one| one.reasons.is_empty()).collect();
         let snapshots: Vec<_> = goes.into_iter().map(SnapshotEntry::of).collect();
         if !confirmed || snapshots.is_empty() {
-            return Ok(Reply::Thinning(Thinning { snapshots, kept, deletion: None }));
+            return Ok(Thinning { snapshots, kept, deletion: None });
         }
         // A record that can not be read may be what pins one of them, and what is older all that is left.
         store.check_needed()?;
@@ -42,7 +43,7 @@ impl Administration<'_> {
         let ids = snapshots.iter().map(|one| one.id.clone()).collect();
         let deletion = self.accounts.ask_deletion(name, ids, None)?;
         self.log(&format!("deletion {} of {name} was asked for, to thin it", deletion.number));
-        Ok(Reply::Thinning(Thinning { snapshots, kept, deletion: Some(deletion) }))
+        Ok(Thinning { snapshots, kept, deletion: Some(deletion) })
     }
 
     /// Tells the log of a repository that had no room for something since the last look.

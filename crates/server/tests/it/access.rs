@@ -149,7 +149,7 @@ fn a_key_that_is_revoked_while_its_request_comes_changes_nothing() {
         (asking(&world, &machine, &what, body.len()), body)
     });
     let id = machine.id().to_string();
-    admin::revoke(world.folder.path(), &id, world.clock.clone()).unwrap();
+    world.admin(&admin::Revoke { machine: id }).unwrap();
     for (mut asked, body) in asked {
         let answer = raw::exchange(&mut asked, &body).unwrap();
         assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("revoked"), "{answer}");

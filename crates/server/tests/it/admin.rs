@@ -46,7 +46,7 @@ fn a_request_that_breaks_a_rule_is_refused_with_its_reason() {
         (InviteRequest { addresses: vec!["nowhere".into()], ..Default::default() }, "HOST:PORT"),
         (InviteRequest { name: Some("a\nb".into()), ..Default::default() }, "line"),
     ] {
-        let made = admin::invite(world.folder.path(), &request, world.clock.clone());
+        let made = world.admin(&admin::Invite { request: request.clone() });
         let reason = made.unwrap_err().to_string();
         assert!(reason.contains(word), "{request:?}: {reason}");
     }
@@ -63,6 +63,10 @@ fn an_invite_names_the_repository_and_the_addresses_that_were_chosen() {
     assert_eq!(invite.identity, world.server().identity());
 }
 
+fn plain_invite() -> admin::Invite {
+    admin::Invite { request: InviteRequest::default() }
+}
+
 #[test]
 fn a_folder_with_a_long_path_has_a_socket_too() {
     let parent = tempfile::tempdir().unwrap();
@@ -73,7 +77,7 @@ fn a_folder_with_a_long_path_has_a_socket_too() {
     options.data_dir = path.clone();
     options.listen.set_port(0);
     let server = Server::start(options).unwrap();
-    let made = admin::invite(&path, &InviteRequest::default(), world.clock.clone()).unwrap();
+    let made = admin::ask(&path, &plain_invite(), world.clock.clone()).unwrap();
     assert_eq!(made.invite.addresses, [server.local_addr().to_string()]);
 }
 
@@ -115,8 +119,8 @@ fn machines_and_repositories_are_listed_the_same_with_and_without_a_server() {
     machine.connect().put_blocks(&session, &[block]).unwrap();
 
     let [with, without] = both(&mut world, |world| {
-        let machines = admin::machines(world.folder.path(), world.clock.clone()).unwrap();
-        (machines, admin::repositories(world.folder.path(), world.clock.clone()).unwrap())
+        let machines = world.admin(&admin::ListMachines {}).unwrap().machines;
+        (machines, world.admin(&admin::ListRepositories {}).unwrap().repositories)
     });
     assert_eq!(with, without);
     let (machines, repositories) = with;
@@ -144,7 +148,7 @@ fn a_revoked_machine_is_locked_out_of_open_connections_and_let_in_by_an_invite_f
             world.stop();
         }
         let id = machine.id().to_string();
-        let revoked = admin::revoke(world.folder.path(), &id[..12], world.clock.clone()).unwrap();
+        let revoked = world.admin(&admin::Revoke { machine: id[..12].to_owned() }).unwrap();
         assert!(revoked.revoked);
         if !runs {
             world.start();
@@ -165,14 +169,15 @@ fn a_machine_that_may_only_read_reads_and_puts_nothing_from_its_next_request_on(
     let repository = machine.connect();
     let session = session(&repository);
     let set = |world: &World, right| {
-        admin::rights(world.folder.path(), "machine 1", Some(right), world.clock.clone()).unwrap()
+        world.admin(&admin::Rights { machine: "machine 1".into(), right: Some(right) }).unwrap()
     };
     assert_eq!(set(&world, Right::Read).right, Right::Read);
     let error = repository.put_blocks(&session, &[]).unwrap_err();
     assert!(matches!(error, RepositoryError::NotAllowed { .. }), "{error:?}");
     repository.describe().unwrap();
     let [shown, _] = both(&mut world, |world| {
-        admin::rights(world.folder.path(), "machine 1", None, world.clock.clone()).unwrap().right
+        let asked = admin::Rights { machine: "machine 1".into(), right: None };
+        world.admin(&asked).unwrap().right
     });
     assert_eq!(shown, Right::Read);
     set(&world, Right::Backup);
@@ -191,7 +196,7 @@ fn a_quota_counts_for_the_next_put_and_is_told_to_whoever_may_read() {
     };
     put(1).unwrap();
     let set = |world: &World, quota| {
-        admin::quota(world.folder.path(), "machine-1", quota, world.clock.clone()).unwrap()
+        world.admin(&admin::SetQuota { repository: "machine-1".into(), quota }).unwrap()
     };
     assert_eq!(set(&world, Some(Quota::Bytes(60_000))).quota_bytes, Some(60_000));
     let refused = put(2).unwrap_err().to_string();
@@ -215,15 +220,15 @@ fn what_is_not_there_is_named_with_the_command_that_lists_what_is() {
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
     };
     for errors in both(&mut world, |world| {
-        let (data, clock) = (world.folder.path(), world.clock.clone());
-        let revoke = admin::revoke(data, "nobody", clock.clone()).unwrap_err();
-        (revoke, admin::quota(data, "nothing", Some(Quota::None), clock).unwrap_err())
+        let (repository, quota) = ("nothing".into(), Some(Quota::None));
+        let revoke = world.admin(&admin::Revoke { machine: "nobody".into() }).unwrap_err();
+        (revoke, world.admin(&admin::SetQuota { repository, quota }).unwrap_err())
     }) {
         says(errors.0, ["nobody", "holdall admin machines"]);
         says(errors.1, ["nothing", "holdall admin repositories"]);
     }
     let empty = tempfile::tempdir().unwrap();
-    let error = admin::machines(empty.path(), world.clock.clone()).unwrap_err();
+    let error = admin::ask(empty.path(), &admin::ListMachines {}, world.clock.clone()).unwrap_err();
     says(error, ["no server's data folder", empty.path().to_str().unwrap()]);
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "nothing was made");
 }
@@ -237,7 +242,7 @@ fn a_repository_that_can_not_be_opened_is_listed_with_the_reason() {
     let repository = world.folder.path().join("repositories/machine-1");
     std::fs::write(repository.join("config"), "rot").unwrap();
     std::fs::remove_dir_all(repository.join("spare")).unwrap();
-    let listed = admin::repositories(world.folder.path(), world.clock.clone()).unwrap();
+    let listed = world.admin(&admin::ListRepositories {}).unwrap().repositories;
     assert!(listed[0].problem.as_ref().is_some_and(|reason| reason.contains("damaged")));
     assert!(listed[1].problem.is_none() && listed[1].id.is_some());
 }
@@ -278,11 +283,11 @@ fn root_leaves_nothing_in_the_folder_that_its_owner_can_not_use() {
     std::os::unix::fs::chown(folder.path(), Some(nobody), Some(nobody)).unwrap();
     let world = World::new();
     let (path, clock) = (folder.path(), world.clock.clone());
-    admin::invite(path, &InviteRequest::default(), clock.clone()).unwrap();
+    admin::ask(path, &plain_invite(), clock.clone()).unwrap();
     let options = ServerOptions { data_dir: path.to_owned(), ..world.options(Limits::default()) };
     let options = ServerOptions { listen: "127.0.0.1:0".parse().unwrap(), ..options };
     as_user(nobody, || Server::start(options).unwrap().shutdown());
-    admin::repositories(path, clock.clone()).unwrap();
+    admin::ask(path, &admin::ListRepositories {}, clock.clone()).unwrap();
     assert_eq!(owners(path), BTreeSet::from([nobody]));
     assert_eq!(holdall_sys::users::effective_uid(), 0, "the caller stays who it is");
 }
@@ -292,7 +297,7 @@ fn whoever_is_neither_the_owner_nor_root_is_told_whom_to_be() {
     let Some(nobody) = nobody() else { return };
     let mut world = World::new();
     for error in both(&mut world, |world| {
-        as_user(nobody, || admin::machines(world.folder.path(), world.clock.clone()).unwrap_err())
+        as_user(nobody, || world.admin(&admin::ListMachines {}).unwrap_err())
     }) {
         assert!(error.to_string().contains("run it as root"), "{error}");
     }
@@ -304,7 +309,7 @@ fn only_an_invite_makes_an_identity() {
     world.stop();
     let key = world.folder.path().join("identity.key");
     std::fs::remove_file(&key).unwrap();
-    let error = admin::machines(world.folder.path(), world.clock.clone()).unwrap_err();
+    let error = world.admin(&admin::ListMachines {}).unwrap_err();
     assert!(error.to_string().contains("identity.key is not there"), "{error}");
     assert!(!key.exists());
     world.invite();

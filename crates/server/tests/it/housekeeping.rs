@@ -46,13 +46,13 @@ fn a_server_prunes_scrubs_and_tells_of_a_full_quota_by_itself() {
     let told = |text: &str| world.log.lock().unwrap().iter().any(|line| line.contains(text));
     wait_for("pruning", || told(&format!("prune of {name}: 0 snapshots forgotten")));
     let entry = || {
-        let listed = admin::repositories(world.folder.path(), world.clock.clone()).unwrap();
+        let listed = world.admin(&admin::ListRepositories {}).unwrap().repositories;
         listed.into_iter().find(|one| one.name == *name).unwrap()
     };
     wait_for("reading everything again", || entry().read_by_ns.is_some());
 
     let full = Some(Quota::Bytes(1));
-    admin::quota(world.folder.path(), name, full, world.clock.clone()).unwrap();
+    world.admin(&admin::SetQuota { repository: name.clone(), quota: full }).unwrap();
     let repository = machine.connect();
     let session = session(&repository);
     let block = machine.forge().chunks_of_bytes(&[ObjectId::from_bytes([5; 32])], 1000);

@@ -243,7 +243,8 @@ impl World {
 
 /// Why rules let nothing go of the only repository.
 fn alarm(world: &World) -> Option<String> {
-    let mut pruned = admin::prune(world.folder.path(), None, false, world.clock.clone()).unwrap();
+    let asked = admin::Prune { repository: None, dry_run: false };
+    let mut pruned = world.admin(&asked).unwrap().pruned;
     assert_eq!((pruned.len(), &pruned[0].problem), (1, &None));
     pruned.remove(0).alarm
 }
@@ -259,7 +260,7 @@ fn a_server_that_lost_its_accounts_lets_nothing_go_by_rules_until_it_is_told_whi
     assert!(alarm(&world).is_some());
     world.pair_again(&identity(&machine.seed), id, &name).unwrap();
     assert!(alarm(&world).is_some_and(|alarm| alarm.contains("not known here which rules")));
-    admin::resume(world.folder.path(), &name, world.clock.clone()).unwrap();
+    world.admin(&admin::Resume { repository: name }).unwrap();
     assert_eq!(alarm(&world), None);
 }
 

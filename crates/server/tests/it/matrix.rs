@@ -203,9 +203,9 @@ impl Stage {
             actor("right to read", 4, Some([2; 32]), reading),
             actor("recovery kit", 5, Some(recovery_seed(5)), (kit_s.0, kit_session)),
         ];
-        let (data, clock) = (world.folder.path(), world.clock.clone());
-        admin::revoke(data, "machine 4", clock.clone()).unwrap();
-        admin::rights(data, "machine 2", Some(Right::Read), clock).unwrap();
+        world.admin(&admin::Revoke { machine: "machine 4".into() }).unwrap();
+        let (machine, right) = ("machine 2".into(), Some(Right::Read));
+        world.admin(&admin::Rights { machine, right }).unwrap();
         Self { world, actors, victim, victim_session }
     }
 

@@ -10,7 +10,8 @@ use holdall_protocol::{
     ClientOptions, HttpRepository, Invite, MachineIdentity, NewRepository, Paired, Repository,
     RepositoryError, ServerAddress, SessionPurpose, pair,
 };
-use holdall_server::{InviteRequest, Limits, LogSink, Server, ServerOptions, admin};
+use holdall_server::admin::{self, AdminCommand};
+use holdall_server::{InviteRequest, Limits, LogSink, Server, ServerError, ServerOptions};
 use holdall_testkit::FakeClock;
 use tempfile::TempDir;
 
@@ -85,7 +86,12 @@ impl World {
     }
 
     pub(crate) fn invite_as(&self, request: &InviteRequest) -> Invite {
-        admin::invite(self.folder.path(), request, self.clock.clone()).unwrap().invite
+        self.admin(&admin::Invite { request: request.clone() }).unwrap().invite
+    }
+
+    /// Has a command of an administrator carried out.
+    pub(crate) fn admin<C: AdminCommand>(&self, command: &C) -> Result<C::Reply, ServerError> {
+        admin::ask(self.folder.path(), command, self.clock.clone())
     }
 
     /// A machine of that number, paired and with its repository made, which has a recovery

@@ -1,13 +1,12 @@
 //! `holdall admin forget`, `pending` and `cancel`: deletions that wait.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin::{self, Deletion};
-use holdall_sys::SystemClock;
+use holdall_server::admin::{Cancel, Deletion, Forget, ListDeletions};
 use serde::Serialize;
 
+use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{local_time, rfc3339};
@@ -52,15 +51,15 @@ pub(crate) struct CancelArgs {
 }
 
 pub(crate) fn forget(args: &ForgetArgs, data: &Path, app: &App) -> Result<Exit> {
-    let clock = Arc::new(SystemClock);
-    let asked = admin::forget(data, &args.repository, &args.snapshots, clock)?;
+    let (repository, snapshots) = (args.repository.clone(), args.snapshots.clone());
+    let asked = ask(data, &Forget { repository, snapshots })?.deletions;
     asked.iter().try_for_each(|deletion| show(app, deletion))?;
     app.output.note("`holdall admin cancel NUMBER` takes it back until then");
     Ok(Exit::Done)
 }
 
 pub(crate) fn pending(_: &PendingArgs, data: &Path, app: &App) -> Result<Exit> {
-    let waiting = admin::pending(data, Arc::new(SystemClock))?;
+    let waiting = ask(data, &ListDeletions {})?.deletions;
     if waiting.is_empty() {
         app.output.say("no deletion waits")?;
     }
@@ -69,7 +68,7 @@ pub(crate) fn pending(_: &PendingArgs, data: &Path, app: &App) -> Result<Exit> {
 }
 
 pub(crate) fn cancel(args: &CancelArgs, data: &Path, app: &App) -> Result<Exit> {
-    let cancelled = admin::cancel(data, args.number, Arc::new(SystemClock))?;
+    let cancelled = ask(data, &Cancel { number: args.number })?.deletions;
     cancelled.iter().try_for_each(|deletion| show(app, deletion))?;
     app.output.note("it is cancelled: nothing of it was deleted");
     Ok(Exit::Done)

@@ -1,14 +1,13 @@
 //! `holdall admin machines`, and how a machine is shown.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
 use holdall_server::Right;
-use holdall_server::admin::MachineEntry;
-use holdall_sys::SystemClock;
+use holdall_server::admin::{ListMachines, MachineEntry};
 use serde::Serialize;
 
+use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Shown, count, local_time, rfc3339};
@@ -24,7 +23,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let machines = holdall_server::admin::machines(data, Arc::new(SystemClock))?;
+    let machines = ask(data, &ListMachines {})?.machines;
     if machines.is_empty() {
         app.output.say("no machines; `holdall invite` lets one in")?;
         return Ok(Exit::Done);

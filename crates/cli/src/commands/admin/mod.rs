@@ -13,11 +13,13 @@ mod scrub;
 mod thin;
 mod token;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Subcommand;
-use holdall_server::admin::SnapshotEntry;
+use holdall_server::admin::{self, AdminCommand, SnapshotEntry};
+use holdall_sys::SystemClock;
 
 use super::serve::data_folder;
 use crate::app::App;
@@ -79,6 +81,11 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Token(args) => token::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }
+}
+
+/// Has the server of that data folder carry out a command, or does it there, by this computer's clock.
+fn ask<C: AdminCommand>(data: &Path, command: &C) -> Result<C::Reply> {
+    Ok(admin::ask(data, command, Arc::new(SystemClock))?)
 }
 
 /// When a snapshot came; of a copy, the date of its original too.

@@ -1,14 +1,12 @@
 //! `holdall admin prune`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin::{self, PrunedEntry};
-use holdall_sys::SystemClock;
+use holdall_server::admin::{Prune, PrunedEntry};
 use serde::Serialize;
 
-use super::date_of;
+use super::{ask, date_of};
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::output::{count, local_time, rfc3339, size};
@@ -38,8 +36,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let clock = Arc::new(SystemClock);
-    let pruned = admin::prune(data, args.repository.as_deref(), args.dry_run, clock)?;
+    let (repository, dry_run) = (args.repository.clone(), args.dry_run);
+    let pruned = ask(data, &Prune { repository, dry_run })?.pruned;
     pruned.iter().try_for_each(|entry| show(app, entry))?;
     if pruned.is_empty() {
         app.output.say("no repositories")?;

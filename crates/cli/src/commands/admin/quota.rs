@@ -1,12 +1,11 @@
 //! `holdall admin quota`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin::{self, Quota};
-use holdall_sys::SystemClock;
+use holdall_server::admin::{Quota, SetQuota};
 
+use super::ask;
 use super::repositories::show;
 use crate::app::App;
 use crate::exit::Exit;
@@ -37,7 +36,8 @@ fn parse_quota(text: &str) -> Result<Quota, String> {
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
-    show(app, &admin::quota(data, &args.repository, args.quota, Arc::new(SystemClock))?)?;
+    let (repository, quota) = (args.repository.clone(), args.quota);
+    show(app, &ask(data, &SetQuota { repository, quota })?)?;
     Ok(Exit::Done)
 }
 

@@ -1,13 +1,12 @@
 //! `holdall admin repositories`, and how a repository is shown.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin::{self, RepositoryEntry};
-use holdall_sys::SystemClock;
+use holdall_server::admin::{ListRepositories, RepositoryEntry};
 use serde::Serialize;
 
+use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{Shown, count, local_time, rfc3339, size};
@@ -25,7 +24,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let repositories = admin::repositories(data, Arc::new(SystemClock))?;
+    let repositories = ask(data, &ListRepositories {})?.repositories;
     if repositories.is_empty() {
         app.output.say("no repositories; a machine makes one when it is paired")?;
         return Ok(Exit::Done);

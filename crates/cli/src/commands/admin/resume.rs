@@ -1,13 +1,12 @@
 //! `holdall admin resume`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin;
-use holdall_sys::SystemClock;
+use holdall_server::admin::Resume;
 use serde::Serialize;
 
+use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
 
@@ -36,7 +35,7 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
         repository: &'a str,
         alarm: Option<&'a str>,
     }
-    let alarm = admin::resume(data, &args.repository, Arc::new(SystemClock))?;
+    let alarm = ask(data, &Resume { repository: args.repository.clone() })?.alarm;
     let object = JsonAlarm { repository: &args.repository, alarm: alarm.as_deref() };
     app.output.object("alarm", &object)?;
     app.output.result(match alarm {

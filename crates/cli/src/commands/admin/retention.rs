@@ -1,16 +1,15 @@
 //! `holdall admin retention`.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use holdall_format::TagToken;
 use holdall_repository::retention::{ALL, Policy};
-use holdall_server::admin::{self, Keeping, KeepingEntry};
-use holdall_sys::SystemClock;
+use holdall_server::admin::{Keeping, KeepingEntry, SetKeeping};
 use serde::Serialize;
 
+use super::ask;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::keep_rules::{KeepRules, nanoseconds, parse_duration};
@@ -91,12 +90,12 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
         let refusal = Refusal::new(Exit::Usage, "the rules that are named keep nothing");
         return Err(refusal.hint("to keep the newest snapshot alone, say --keep-last 1").into());
     }
-    let clock = || Arc::new(SystemClock);
-    let before = admin::keeping(data, &args.repository, None, clock())?;
+    let keeping = |wanted| ask(data, &SetKeeping { repository: args.repository.clone(), wanted });
+    let before = keeping(None)?;
     // What is not said stays as it was said last, whether or not that is in force yet.
     let last = before.then.as_ref().map_or(&before.now, |(then, _)| then).clone();
     let entry = match args.wanted(last) {
-        Some(wanted) => admin::keeping(data, &args.repository, Some(wanted), clock())?,
+        Some(wanted) => keeping(Some(wanted))?,
         None => before,
     };
     show(app, &entry)?;

@@ -1,12 +1,11 @@
 //! `holdall admin revoke`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin;
-use holdall_sys::SystemClock;
+use holdall_server::admin::Revoke;
 
+use super::ask;
 use super::machines::show;
 use crate::app::App;
 use crate::exit::Exit;
@@ -28,7 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let machine = admin::revoke(data, &args.machine, Arc::new(SystemClock))?;
+    let machine = ask(data, &Revoke { machine: args.machine.clone() })?;
     show(app, &machine)?;
     app.output.note(format_args!(
         "its repository {} stays; `holdall invite --for {}` lets it in again",

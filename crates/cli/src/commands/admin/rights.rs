@@ -1,13 +1,12 @@
 //! `holdall admin rights`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use holdall_server::{Right, admin};
-use holdall_sys::SystemClock;
+use holdall_server::{Right, admin::Rights};
 
+use super::ask;
 use super::machines::show;
 use crate::app::App;
 use crate::exit::Exit;
@@ -52,6 +51,6 @@ impl From<NamedRight> for Right {
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     let right = args.right.map(Right::from);
-    show(app, &admin::rights(data, &args.machine, right, Arc::new(SystemClock))?)?;
+    show(app, &ask(data, &Rights { machine: args.machine.clone(), right })?)?;
     Ok(Exit::Done)
 }

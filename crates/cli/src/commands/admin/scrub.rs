@@ -1,13 +1,12 @@
 //! `holdall admin scrub`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin::{self, AlsoMend, ScrubbedEntry};
-use holdall_sys::SystemClock;
+use holdall_server::admin::{AlsoMend, Scrub, ScrubbedEntry};
 use serde::Serialize;
 
+use super::ask;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::output::{count, size};
@@ -37,7 +36,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     let MendArgs { repair, dry_run, parity } = args.mend;
     let also = AlsoMend { repair, dry_run, parity };
-    let scrubbed = admin::scrub(data, args.repository.as_deref(), also, Arc::new(SystemClock))?;
+    let scrubbed = ask(data, &Scrub { repository: args.repository.clone(), also })?.scrubbed;
     scrubbed.iter().try_for_each(|entry| show(app, entry))?;
     let has_damage = scrubbed.iter().any(|entry| !entry.damaged.is_empty());
     let has_failed = scrubbed.iter().any(|entry| entry.problem.is_some());

@@ -1,14 +1,12 @@
 //! `holdall admin thin`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin;
-use holdall_sys::SystemClock;
+use holdall_server::admin::Thin;
 use serde::Serialize;
 
-use super::date_of;
+use super::{ask, date_of};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{count, local_time};
@@ -44,7 +42,7 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
         deletion: Option<u64>,
     }
     let name = &args.repository;
-    let thinning = admin::thin(data, name, args.confirm, Arc::new(SystemClock))?;
+    let thinning = ask(data, &Thin { repository: name.clone(), confirmed: args.confirm })?;
     let object = JsonThinning {
         repository: name,
         snapshots: thinning.snapshots.iter().map(|one| &one.id[..]).collect(),

@@ -1,13 +1,12 @@
 //! `holdall admin token`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_server::admin;
-use holdall_sys::SystemClock;
+use holdall_server::admin::{IssuedToken, MakeToken};
 use serde::Serialize;
 
+use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{local_time, rfc3339};
@@ -37,7 +36,8 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
         token: &'a str,
         expires: String,
     }
-    let (token, expires_ns) = admin::token(data, &args.repository, Arc::new(SystemClock))?;
+    let asked = MakeToken { repository: args.repository.clone() };
+    let IssuedToken { token, expires_ns } = ask(data, &asked)?;
     let (repository, token) = (&args.repository, token.to_text());
     let object = JsonToken { repository, token: &token, expires: rfc3339(expires_ns) };
     app.output.object("admin_token", &object)?;

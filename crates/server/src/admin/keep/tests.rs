@@ -10,7 +10,7 @@ use holdall_testkit::FakeClock;
 use super::*;
 use crate::LogSink;
 use crate::accounts::Accounts;
-use crate::admin::{Command, RepositoryEntry};
+use crate::admin::RepositoryEntry;
 use crate::data_folder::DataFolder;
 use crate::identity::ServerIdentity;
 use crate::stores::Stores;
@@ -227,17 +227,11 @@ impl World {
 
     /// Answers the alarm, and says what it was.
     fn resume(&self) -> Option<String> {
-        match self.administration().resume("laptop").unwrap() {
-            Reply::Resumed { alarm } => alarm,
-            other => panic!("{other:?}"),
-        }
+        self.administration().resume("laptop").unwrap()
     }
 
     fn prune(&self) -> PrunedEntry {
-        match self.administration().prune(Some("laptop"), false).unwrap() {
-            Reply::Pruned { mut pruned } => pruned.remove(0),
-            other => panic!("{other:?}"),
-        }
+        self.administration().prune(Some("laptop"), false).unwrap().remove(0)
     }
 
     /// Prunes every day for so long.
@@ -251,10 +245,7 @@ impl World {
 
     /// What an administrator is told of the repository.
     fn entry(&self) -> RepositoryEntry {
-        match self.administration().carry_out(Command::Repositories).unwrap() {
-            Reply::Repositories { mut repositories } => repositories.remove(0),
-            other => panic!("{other:?}"),
-        }
+        self.administration().repositories().unwrap().remove(0)
     }
 
     fn damaged(&self) -> Vec<String> {
@@ -458,13 +449,9 @@ fn a_deletion_waits_can_be_cancelled_and_then_takes_only_what_was_asked() {
     let mut world = World::new();
     let ids: Vec<String> =
         (0..4).map(|number| world.back_up(&number.to_string(), 1000).to_string()).collect();
-    let ask = |world: &World, id: &str| match world
-        .administration()
-        .forget("laptop", &[id.get(..12).unwrap().to_owned()])
-        .unwrap()
-    {
-        Reply::Deletions { deletions } => deletions[0].number,
-        other => panic!("{other:?}"),
+    let ask = |world: &World, id: &str| {
+        let id = id.get(..12).unwrap().to_owned();
+        world.administration().forget("laptop", &[id]).unwrap().number
     };
     let (first, second) = (ask(&world, &ids[0]), ask(&world, &ids[1]));
     assert_ne!(first, second);
@@ -702,10 +689,7 @@ fn a_full_repository_is_told_and_thinned_only_once_that_is_confirmed() {
         world.administration().tell_if_full("laptop");
         assert_eq!(told(&world), 1, "once for each time that something was refused");
     }
-    let thin = |world: &World, confirmed| match world.administration().thin("laptop", confirmed) {
-        Ok(Reply::Thinning(thinning)) => thinning,
-        other => panic!("{other:?}"),
-    };
+    let thin = |world: &World, confirmed| world.administration().thin("laptop", confirmed).unwrap();
     let offered = thin(&world, false);
     assert_eq!(offered.kept + offered.snapshots.len() as u64, all as u64);
     // Those of 30 days are locked; of the 70 days before, one of each month stays.

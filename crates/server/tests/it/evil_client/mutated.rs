@@ -38,8 +38,9 @@ fn whatever_a_request_is_changed_to_it_is_answered_and_touches_nobody_else() {
 /// Sends so many to a server of their own: a machine has no more sessions than they may open.
 fn send_changed(seed: u64) {
     let stage = Stage::new();
-    let (data, name) = (stage.world.folder.path(), &stage.machine.paired.repository);
-    let (token, _) = admin::token(data, name, stage.world.clock.clone()).unwrap();
+    let name = &stage.machine.paired.repository;
+    let asked = admin::MakeToken { repository: name.clone() };
+    let token = stage.world.admin(&asked).unwrap().token;
     let others = || stage.everything().split_off(1);
     let before = others();
     let mut random = Random::new(seed);

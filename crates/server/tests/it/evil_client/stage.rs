@@ -54,9 +54,9 @@ impl Stage {
         let reading = own.open_session(&SessionPurpose::Read).unwrap().session;
         let closed = own.open_session(&SessionPurpose::Read).unwrap().session;
         own.close_session(&closed).unwrap();
-        let (data, clock) = (world.folder.path(), world.clock.clone());
-        admin::rights(data, "machine 2", Some(Right::Read), clock.clone()).unwrap();
-        admin::revoke(data, "machine 4", clock).unwrap();
+        let right = Some(Right::Read);
+        world.admin(&admin::Rights { machine: "machine 2".into(), right }).unwrap();
+        world.admin(&admin::Revoke { machine: "machine 4".into() }).unwrap();
         Self {
             world,
             machine,

@@ -15,8 +15,8 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<TagT
 
 #[cfg(test)]
 mod tests {
-    use super::super::Keeping;
     use super::*;
+    use crate::accounts::Keeping;
 
     #[test]
     fn tags_read_back_none_is_usual_and_what_is_no_token_is_refused() {

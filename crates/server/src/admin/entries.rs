@@ -1,74 +1,80 @@
-//! What an administrator asks, and what is answered, as lines of JSON.
+//! What an administrator is answered of repositories.
 
-use holdall_format::{RecordHash, TagToken};
-use holdall_protocol::PruneReport;
-use holdall_repository::retention::Policy;
-use holdall_repository::{Judged, Supersession};
+use holdall_format::RecordHash;
+use holdall_protocol::{AdminToken, PruneReport};
+use holdall_repository::Judged;
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
 
-use crate::accounts::InviteRequest;
-use crate::rights::Right;
+use crate::accounts::{Deletion, MachineEntry};
 
-/// What is asked.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "command", rename_all = "lowercase")]
-pub(super) enum Command {
-    Invite(InviteRequest),
-    Machines,
-    Rights {
-        machine: String,
-        /// What it is to be from now on; none to be told.
-        #[serde(default)]
-        right: Option<Right>,
-    },
-    Revoke {
-        machine: String,
-    },
-    Quota {
-        repository: String,
-        /// What it is to be from now on; none to be told.
-        #[serde(default)]
-        quota: Option<Quota>,
-    },
-    Repositories,
-    Keeping {
-        repository: String,
-        /// What it is to be from now on; none to be told.
-        #[serde(default)]
-        wanted: Option<Keeping>,
-    },
-    Forget {
-        repository: String,
-        snapshots: Vec<String>,
-    },
-    Pending,
-    Token {
-        repository: String,
-    },
-    Cancel {
-        number: u64,
-    },
-    Resume {
-        repository: String,
-    },
-    Thin {
-        repository: String,
-        confirmed: bool,
-    },
-    Prune {
-        /// None for all of them.
-        #[serde(default)]
-        repository: Option<String>,
-        dry_run: bool,
-    },
-    Scrub {
-        /// None for all of them.
-        #[serde(default)]
-        repository: Option<String>,
-        #[serde(default)]
-        also: AlsoMend,
-    },
+/// All machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machines {
+    /// By name.
+    pub machines: Vec<MachineEntry>,
+}
+
+/// All repositories.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repositories {
+    /// By name.
+    pub repositories: Vec<RepositoryEntry>,
+}
+
+/// Deletions that wait, or do not any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletions {
+    /// In the order in which they were asked for.
+    pub deletions: Vec<Deletion>,
+}
+
+/// What prunes did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pruned {
+    /// By repository.
+    pub pruned: Vec<PrunedEntry>,
+}
+
+/// What scrubs read and found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scrubbed {
+    /// By repository.
+    pub scrubbed: Vec<ScrubbedEntry>,
+}
+
+/// An alarm that was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    /// Why rules let nothing go; nothing if there was no alarm.
+    pub alarm: Option<String>,
+}
+
+/// A token that was made.
+///
+/// Secret: no `Debug`.
+#[derive(Serialize, Deserialize)]
+pub struct IssuedToken {
+    /// What to hand over.
+    #[serde(with = "token_text")]
+    pub token: AdminToken,
+    /// When it lapses, in nanoseconds since 1970 UTC.
+    pub expires_ns: i64,
+}
+
+/// A token as the text to hand over.
+mod token_text {
+    use super::AdminToken;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use zeroize::Zeroizing;
+
+    pub(super) fn serialize<S: Serializer>(token: &AdminToken, to: S) -> Result<S::Ok, S::Error> {
+        token.to_text().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<AdminToken, D::Error> {
+        let text = Zeroizing::<String>::deserialize(from)?;
+        AdminToken::from_text(&text).ok_or_else(|| D::Error::custom("it is no token"))
+    }
 }
 
 /// What is to be done beside reading everything.
@@ -80,109 +86,6 @@ pub struct AlsoMend {
     pub dry_run: bool,
     /// Keep so many per cent of each pack as parity from now on.
     pub parity: Option<u8>,
-}
-
-impl Command {
-    /// Whether it is carried out without looking into any repository, so that it waits for nobody.
-    pub(super) fn is_quick(&self) -> bool {
-        match self {
-            Self::Invite(_)
-            | Self::Machines
-            | Self::Rights { .. }
-            | Self::Revoke { .. }
-            | Self::Pending
-            | Self::Resume { .. } => true,
-            // It waits for a deletion that is being carried out.
-            Self::Cancel { .. } => false,
-            Self::Quota { .. }
-            | Self::Repositories
-            | Self::Token { .. }
-            | Self::Keeping { .. }
-            | Self::Forget { .. }
-            | Self::Thin { .. }
-            | Self::Prune { .. }
-            | Self::Scrub { .. } => false,
-        }
-    }
-
-    /// Whether it may take as long as reading everything does.
-    pub(super) fn is_long(&self) -> bool {
-        matches!(self, Self::Prune { .. } | Self::Scrub { .. })
-    }
-}
-
-/// What is answered if the command was carried out.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "reply", rename_all = "lowercase")]
-pub(super) enum Reply {
-    Invite { invite: Zeroizing<String>, expires_ns: i64 },
-    Machines { machines: Vec<MachineEntry> },
-    Machine(MachineEntry),
-    Repositories { repositories: Vec<RepositoryEntry> },
-    Repository(RepositoryEntry),
-    Keeping(KeepingEntry),
-    Deletions { deletions: Vec<Deletion> },
-    Token { token: Zeroizing<String>, expires_ns: i64 },
-    Pruned { pruned: Vec<PrunedEntry> },
-    Thinning(Thinning),
-    Resumed { alarm: Option<String> },
-    Scrubbed { scrubbed: Vec<ScrubbedEntry> },
-}
-
-/// What is kept of a repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeping {
-    /// The rules.
-    pub policy: Policy,
-    /// What has one of these tags is kept whatever the rules say. A server knows tags by their tokens
-    /// only.
-    #[serde(default, with = "super::tokens")]
-    pub tags: Vec<TagToken>,
-    /// How long a deletion that was asked for waits, in nanoseconds.
-    pub delay_ns: i64,
-}
-
-impl Keeping {
-    /// As long as nobody says otherwise: a deletion waits for a week.
-    pub const USUAL: Self =
-        Self { policy: Policy::USUAL, tags: Vec::new(), delay_ns: 7 * 24 * 3600 * 1_000_000_000 };
-
-    /// What keeps all that either of both keeps, for as long as either does.
-    pub(crate) fn and(&self, other: &Self) -> Self {
-        let mut tags = other.tags.clone();
-        tags.extend(self.tags.iter().filter(|tag| !other.tags.contains(tag)));
-        let delay_ns = self.delay_ns.max(other.delay_ns);
-        Self { policy: self.policy.and(other.policy), tags, delay_ns }
-    }
-}
-
-/// What is kept of a repository now, and what is to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeepingEntry {
-    /// Its name on this server.
-    pub repository: String,
-    /// What is in force.
-    pub now: Keeping,
-    /// What comes into force, and when, in nanoseconds since 1970 UTC.
-    pub then: Option<(Keeping, i64)>,
-}
-
-/// Snapshots or superseded blocks that are to be deleted. Times are in nanoseconds since 1970 UTC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deletion {
-    /// What it is called.
-    pub number: u64,
-    /// The repository's name on this server.
-    pub repository: String,
-    /// The ids of the snapshots, in hexadecimal.
-    pub snapshots: Vec<String>,
-    /// The blocks that gave way to later copies of what is needed of them.
-    #[serde(default)]
-    pub superseded: Option<Supersession>,
-    /// When it was asked for.
-    pub asked_ns: i64,
-    /// When it is carried out, if nobody cancels it.
-    pub due_ns: i64,
 }
 
 /// A snapshot, as its keeper sees it.
@@ -339,27 +242,6 @@ impl Quota {
             Self::None => None,
         }
     }
-}
-
-/// A machine, as its administrator sees it. Times are in nanoseconds since 1970 UTC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MachineEntry {
-    /// Its id, in hexadecimal.
-    pub id: String,
-    /// Its name for people.
-    pub name: String,
-    /// Its repository, which may not be made yet.
-    pub repository: String,
-    /// What it may do there, if it is not revoked.
-    pub right: Right,
-    /// When it was paired first.
-    pub created_ns: i64,
-    /// How many of its keys may sign in.
-    pub keys: usize,
-    /// Whether it is locked out: it was let in, and none of its keys may sign in any more.
-    pub revoked: bool,
-    /// When it last asked for something, to the minute.
-    pub last_seen_ns: Option<i64>,
 }
 
 /// A repository, as its administrator sees it.

@@ -1,0 +1,85 @@
+//! What an administrator sees of the accounts: machines, what is kept of repositories, deletions that wait.
+
+use holdall_format::TagToken;
+use holdall_repository::Supersession;
+use holdall_repository::retention::Policy;
+use serde::{Deserialize, Serialize};
+
+use crate::rights::Right;
+
+/// What is kept of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeping {
+    /// The rules.
+    pub policy: Policy,
+    /// What has one of these tags is kept whatever the rules say. A server knows tags by their tokens
+    /// only.
+    #[serde(default, with = "super::tag_tokens")]
+    pub tags: Vec<TagToken>,
+    /// How long a deletion that was asked for waits, in nanoseconds.
+    pub delay_ns: i64,
+}
+
+impl Keeping {
+    /// As long as nobody says otherwise: a deletion waits for a week.
+    pub const USUAL: Self =
+        Self { policy: Policy::USUAL, tags: Vec::new(), delay_ns: 7 * 24 * 3600 * 1_000_000_000 };
+
+    /// What keeps all that either of both keeps, for as long as either does.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        let mut tags = other.tags.clone();
+        tags.extend(self.tags.iter().filter(|tag| !other.tags.contains(tag)));
+        let delay_ns = self.delay_ns.max(other.delay_ns);
+        Self { policy: self.policy.and(other.policy), tags, delay_ns }
+    }
+}
+
+/// What is kept of a repository now, and what is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeepingEntry {
+    /// Its name on this server.
+    pub repository: String,
+    /// What is in force.
+    pub now: Keeping,
+    /// What comes into force, and when, in nanoseconds since 1970 UTC.
+    pub then: Option<(Keeping, i64)>,
+}
+
+/// Snapshots or superseded blocks that are to be deleted. Times are in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deletion {
+    /// What it is called.
+    pub number: u64,
+    /// The repository's name on this server.
+    pub repository: String,
+    /// The ids of the snapshots, in hexadecimal.
+    pub snapshots: Vec<String>,
+    /// The blocks that gave way to later copies of what is needed of them.
+    #[serde(default)]
+    pub superseded: Option<Supersession>,
+    /// When it was asked for.
+    pub asked_ns: i64,
+    /// When it is carried out, if nobody cancels it.
+    pub due_ns: i64,
+}
+
+/// A machine, as its administrator sees it. Times are in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineEntry {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Its repository, which may not be made yet.
+    pub repository: String,
+    /// What it may do there, if it is not revoked.
+    pub right: Right,
+    /// When it was paired first.
+    pub created_ns: i64,
+    /// How many of its keys may sign in.
+    pub keys: usize,
+    /// Whether it is locked out: it was let in, and none of its keys may sign in any more.
+    pub revoked: bool,
+    /// When it last asked for something, to the minute.
+    pub last_seen_ns: Option<i64>,
+}

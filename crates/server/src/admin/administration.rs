@@ -1,0 +1,47 @@
+//! What commands work on, with and without a running server.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+use holdall_format::PublicKey;
+
+use crate::accounts::Accounts;
+use crate::stores::Stores;
+use crate::{LogSink, ServerError};
+
+/// What commands work on.
+pub(crate) struct Administration<'a> {
+    pub(crate) accounts: &'a Accounts,
+    pub(crate) stores: &'a Stores,
+    /// Whom invites lead to.
+    pub(crate) identity: PublicKey,
+    /// Where the server listens, or did last.
+    pub(crate) listen: SocketAddr,
+    pub(crate) log: &'a LogSink,
+    /// Set when what takes long is to end.
+    pub(crate) should_stop: &'a AtomicBool,
+}
+
+impl Administration<'_> {
+    /// Checks that there is such a repository, or is to be.
+    pub(super) fn check_name(&self, repository: &str) -> Result<(), ServerError> {
+        if self.names()?.contains(repository) {
+            return Ok(());
+        }
+        Err(ServerError::refused(format!(
+            "there is no repository {repository:?}; `holdall admin repositories` lists them"
+        )))
+    }
+
+    /// Repositories that are stored, and those of machines that did not make theirs yet.
+    pub(super) fn names(&self) -> Result<BTreeSet<String>, ServerError> {
+        let mut names: BTreeSet<_> = self.stores.stored_names()?.into_iter().collect();
+        names.extend(self.accounts.machines().into_iter().map(|machine| machine.repository));
+        Ok(names)
+    }
+
+    pub(super) fn log(&self, line: &str) {
+        (self.log)(line);
+    }
+}

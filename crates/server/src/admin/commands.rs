@@ -1,0 +1,324 @@
+//! Every command of an administrator, once: what it is called, what it says, what it is answered, and what does it.
+//!
+//! `docs/protocol.md` has them as lines of JSON.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::administration::Administration;
+use super::entries::{
+    AlsoMend, Deletions, IssuedToken, Machines, Pruned, Quota, Repositories, RepositoryEntry,
+    Resumed, Scrubbed, Thinning,
+};
+use crate::ServerError;
+use crate::accounts::{Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
+use crate::rights::Right;
+
+/// Something that an administrator has done.
+pub trait AdminCommand: Serialize {
+    /// What the command is called.
+    const NAME: &'static str;
+    /// What its answer is called.
+    const REPLY: &'static str;
+    /// How long it may take.
+    const PACE: Pace;
+    /// What is answered once it is done.
+    type Reply: DeserializeOwned;
+}
+
+/// How long a command may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// It looks into no repository, so that it waits for nobody.
+    Quick,
+    /// It may wait for a repository to be opened, or for a deletion that is being carried out.
+    Usual,
+    /// It may take as long as reading everything does.
+    Long,
+}
+
+macro_rules! commands {
+    ($(
+        $(#[$meta:meta])*
+        $command:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty),* $(,)? }:
+            $name:literal, $pace:ident, $reply_name:literal $reply:ty,
+            |$on:ident, $asked:ident| $work:expr;
+    )+) => {
+        $(
+            $(#[$meta])*
+            #[derive(Debug, Clone, Serialize, Deserialize)]
+            pub struct $command { $($(#[$field_meta])* pub $field: $type),* }
+
+            impl AdminCommand for $command {
+                const NAME: &'static str = $name;
+                const REPLY: &'static str = $reply_name;
+                const PACE: Pace = Pace::$pace;
+                type Reply = $reply;
+            }
+        )+
+
+        /// What commands are called, and what their answers are.
+        #[cfg(test)]
+        const NAMES: &[(&str, &str)] = &[$(($name, $reply_name)),+];
+
+        /// A command that came as a line.
+        #[derive(Debug, Deserialize)]
+        #[serde(tag = "command")]
+        pub(crate) enum Command {
+            $(#[serde(rename = $name)] $command($command)),+
+        }
+
+        impl Command {
+            pub(crate) fn pace(&self) -> Pace {
+                match self { $(Self::$command(_) => $command::PACE),+ }
+            }
+
+            /// Does what was asked, and gives the line that answers it. What it changed is durable then, and counts
+            /// for the next request of every open connection.
+            pub(crate) fn carry_out(&self, on: &Administration<'_>) -> Result<Line, ServerError> {
+                match self {
+                    $(Self::$command($asked) => {
+                        let $on = on;
+                        let reply: Result<$reply, ServerError> = $work;
+                        Answer::Ok(Tagged { reply: $reply_name.into(), value: reply? }).line()
+                    })+
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    /// Makes an invite. Where there is no server, one is made, which does not run.
+    Invite {
+        /// Of the machine that is to come.
+        #[serde(flatten)]
+        request: InviteRequest,
+    }: "invite", Quick, "invite" Invitation, |on, asked| on.invite(&asked.request);
+
+    /// Lists all machines, by name.
+    ListMachines {}: "machines", Quick, "machines" Machines, |on, _asked| {
+        Ok(Machines { machines: on.accounts.machines() })
+    };
+
+    /// Tells what a machine may do, after changing it where a right is given.
+    Rights {
+        /// A name, an id, or the beginning of an id that no other has.
+        machine: String,
+        /// What it is to be from now on; none to be told.
+        right: Option<Right>,
+    }: "rights", Quick, "machine" MachineEntry, |on, asked| on.rights(&asked.machine, asked.right);
+
+    /// Revokes all keys of a machine, and the invites for it that nobody used. Its repository stays.
+    Revoke {
+        /// As for [`Rights`].
+        machine: String,
+    }: "revoke", Quick, "machine" MachineEntry, |on, asked| on.revoke(&asked.machine);
+
+    /// Tells how much a repository holds and may hold, after changing that where a quota is given.
+    SetQuota {
+        /// Its name on this server.
+        repository: String,
+        /// What it is to be from now on; none to be told.
+        quota: Option<Quota>,
+    }: "quota", Usual, "repository" RepositoryEntry, |on, asked| {
+        on.quota(&asked.repository, asked.quota)
+    };
+
+    /// Lists all repositories, by name, and those that a machine has and did not make yet. What is wrong with a single
+    /// one is in its entry.
+    ListRepositories {}: "repositories", Usual, "repositories" Repositories, |on, _asked| {
+        Ok(Repositories { repositories: on.repositories()? })
+    };
+
+    /// Tells what is kept of a repository, after changing that where something is wanted.
+    SetKeeping {
+        /// Its name on this server.
+        repository: String,
+        /// What it is to be from now on; none to be told.
+        wanted: Option<Keeping>,
+    }: "keeping", Usual, "keeping" KeepingEntry, |on, asked| {
+        on.keeping(&asked.repository, asked.wanted.clone())
+    };
+
+    /// Asks for snapshots of a repository to be deleted. That happens when the repository's delay is over, unless it
+    /// is cancelled.
+    Forget {
+        /// Its name on this server.
+        repository: String,
+        /// Their ids, or the beginnings of those.
+        snapshots: Vec<String>,
+    }: "forget", Usual, "deletions" Deletions, |on, asked| {
+        Ok(Deletions { deletions: vec![on.forget(&asked.repository, &asked.snapshots)?] })
+    };
+
+    /// Lists the deletions that wait.
+    ListDeletions {}: "pending", Quick, "deletions" Deletions, |on, _asked| {
+        Ok(Deletions { deletions: on.accounts.deletions() })
+    };
+
+    /// Takes a deletion back, and tells which it was.
+    Cancel {
+        /// What it is called.
+        number: u64,
+    }: "cancel", Usual, "deletions" Deletions, |on, asked| {
+        Ok(Deletions { deletions: vec![on.cancel(asked.number)?] })
+    };
+
+    /// Makes a token for a repository: with it, that repository's machine may ask for deletions.
+    MakeToken {
+        /// Its name on this server.
+        repository: String,
+    }: "token", Usual, "token" IssuedToken, |on, asked| on.token(&asked.repository);
+
+    /// Has the rules of a repository go on after an alarm, and tells that.
+    Resume {
+        /// Its name on this server.
+        repository: String,
+    }: "resume", Quick, "resumed" Resumed, |on, asked| {
+        Ok(Resumed { alarm: on.resume(&asked.repository)? })
+    };
+
+    /// Says which snapshots of a repository that is full could go.
+    Thin {
+        /// Its name on this server.
+        repository: String,
+        /// Whether to ask for that.
+        confirmed: bool,
+    }: "thin", Usual, "thinning" Thinning, |on, asked| on.thin(&asked.repository, asked.confirmed);
+
+    /// Applies rules and deletions that are due, and prunes. What is wrong with a single repository is in its entry.
+    Prune {
+        /// One, by its name on this server; none for all of them.
+        repository: Option<String>,
+        /// Say only what would go.
+        dry_run: bool,
+    }: "prune", Long, "pruned" Pruned, |on, asked| {
+        Ok(Pruned { pruned: on.prune(asked.repository.as_deref(), asked.dry_run)? })
+    };
+
+    /// Reads everything again and checks hashes and references, and mends what is to be mended. What is wrong with a
+    /// single repository is in its entry.
+    Scrub {
+        /// One, by its name on this server; none for all of them.
+        repository: Option<String>,
+        /// What is to be done beside reading.
+        #[serde(default)]
+        also: AlsoMend,
+    }: "scrub", Long, "scrubbed" Scrubbed, |on, asked| {
+        Ok(Scrubbed { scrubbed: on.scrub(asked.repository.as_deref(), asked.also)? })
+    };
+}
+
+/// A line with its end. It may have an invite or a token.
+pub(crate) type Line = Zeroizing<Vec<u8>>;
+
+/// The line of a command.
+pub(super) fn command_line<C: AdminCommand>(command: &C) -> Result<Line, ServerError> {
+    #[derive(Serialize)]
+    struct Asked<'a, C> {
+        command: &'static str,
+        #[serde(flatten)]
+        fields: &'a C,
+    }
+    line_of(&Asked { command: C::NAME, fields: command })
+}
+
+/// What a line answers to such a command.
+pub(super) fn reply_in<C: AdminCommand>(line: &[u8]) -> Result<C::Reply, ServerError> {
+    match serde_json::from_slice(line).map_err(|error| failed(&error))? {
+        Answer::Ok(Tagged { reply, value }) if reply == C::REPLY => {
+            serde_json::from_value(value).map_err(|error| failed(&error))
+        }
+        Answer::Ok(_) => {
+            let reason = "it answered something else; is it of another version?".into();
+            Err(ServerError::Admin { reason })
+        }
+        Answer::Error(reason) => Err(ServerError::Refused { reason }),
+    }
+}
+
+/// The line that says why a command was not carried out.
+pub(crate) fn error_line(reason: String) -> Result<Line, ServerError> {
+    Answer::<()>::Error(reason).line()
+}
+
+/// A line that answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer<T> {
+    Ok(Tagged<T>),
+    Error(String),
+}
+
+/// An answer behind what it is called.
+#[derive(Debug, Serialize, Deserialize)]
+struct Tagged<T> {
+    reply: String,
+    #[serde(flatten)]
+    value: T,
+}
+
+impl<T: Serialize> Answer<T> {
+    fn line(&self) -> Result<Line, ServerError> {
+        line_of(self)
+    }
+}
+
+fn line_of(what: &impl Serialize) -> Result<Line, ServerError> {
+    let mut line = Zeroizing::new(serde_json::to_vec(what).map_err(|error| failed(&error))?);
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn failed(error: &serde_json::Error) -> ServerError {
+    ServerError::Admin { reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_every_command_and_what_it_is_answered() {
+        let text = include_str!("../../../../docs/protocol.md");
+        let (_, commands) = text.split_once("| command | fields | reply, fields |").unwrap();
+        let rows = commands.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let quoted = |cell: &'static str| cell.split('`').nth(1).unwrap();
+        let documented = rows.map(|row| {
+            let cells: Vec<_> = row.split('|').collect();
+            (quoted(cells[1]), quoted(cells[3]))
+        });
+        assert_eq!(documented.collect::<Vec<_>>(), NAMES);
+    }
+
+    #[test]
+    fn lines_are_what_they_always_were() {
+        let text = |line: Line| String::from_utf8(line.to_vec()).unwrap();
+        let rights = Rights { machine: "laptop".into(), right: Some(Right::Read) };
+        let asked = r#"{"command":"rights","machine":"laptop","right":"read"}"#;
+        assert_eq!(text(command_line(&rights).unwrap()), format!("{asked}\n"));
+        let request = InviteRequest { name: Some("attic".into()), ..InviteRequest::default() };
+        let asked = r#"{"command":"invite","name":"attic","for_machine":null,"repository":null,"addresses":[]}"#;
+        assert_eq!(text(command_line(&Invite { request }).unwrap()), format!("{asked}\n"));
+        for (bare, is_known) in [
+            (r#"{"command":"invite"}"#, true),
+            (r#"{"command":"machines","more":1}"#, true),
+            (r#"{"command":"scrub"}"#, true),
+            (r#"{"command":"prune"}"#, false),
+            (r#"{"command":"delete"}"#, false),
+        ] {
+            assert_eq!(serde_json::from_str::<Command>(bare).is_ok(), is_known, "{bare}");
+        }
+
+        let answer = |value| Answer::Ok(Tagged { reply: "resumed".into(), value }).line();
+        let line = answer(Resumed { alarm: None }).unwrap();
+        assert_eq!(text(line.clone()), "{\"ok\":{\"reply\":\"resumed\",\"alarm\":null}}\n");
+        assert_eq!(reply_in::<Resume>(&line).unwrap(), Resumed { alarm: None });
+        assert!(matches!(reply_in::<Revoke>(&line), Err(ServerError::Admin { .. })));
+        let refused = error_line("why".into()).unwrap();
+        assert_eq!(text(refused.clone()), "{\"error\":\"why\"}\n");
+        assert!(matches!(reply_in::<Resume>(&refused), Err(ServerError::Refused { .. })));
+    }
+}

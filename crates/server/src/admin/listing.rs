@@ -1,0 +1,103 @@
+//! Machines and repositories: what there is, and what of it is changed.
+
+use holdall_protocol::{INVITE_MAX_ADDRESSES, RepositoryError};
+
+use super::administration::Administration;
+use super::entries::{Quota, RepositoryEntry};
+use super::keep::SCRUB_ROUND_NS;
+use crate::ServerError;
+use crate::accounts::{Invitation, InviteRequest, MachineEntry};
+use crate::addresses::{is_host_and_port, reachable_at};
+use crate::rights::Right;
+
+impl Administration<'_> {
+    /// Makes an invite with the addresses that were asked for, or those that are found.
+    pub(super) fn invite(&self, request: &InviteRequest) -> Result<Invitation, ServerError> {
+        if let Some(bad) = request.addresses.iter().find(|address| !is_host_and_port(address)) {
+            return Err(ServerError::refused(format!("{bad:?} is not HOST:PORT")));
+        }
+        if request.addresses.len() > INVITE_MAX_ADDRESSES {
+            let reason = format!("an invite has at most {INVITE_MAX_ADDRESSES} addresses");
+            return Err(ServerError::refused(reason));
+        }
+        let addresses = match request.addresses.is_empty() {
+            true => reachable_at(self.listen),
+            false => request.addresses.clone(),
+        };
+        let made = self.accounts.invite(request, self.identity, addresses)?;
+        self.log("made an invite");
+        Ok(made)
+    }
+
+    pub(super) fn rights(
+        &self,
+        machine: &str,
+        right: Option<Right>,
+    ) -> Result<MachineEntry, ServerError> {
+        let Some(right) = right else { return self.accounts.machine_entry(machine) };
+        let entry = self.accounts.set_right(machine, right)?;
+        self.log(&format!("machine {} has the right to {right} from now on", entry.id));
+        Ok(entry)
+    }
+
+    pub(super) fn revoke(&self, machine: &str) -> Result<MachineEntry, ServerError> {
+        let entry = self.accounts.revoke(machine)?;
+        self.log(&format!("revoked machine {}", entry.id));
+        Ok(entry)
+    }
+
+    pub(super) fn quota(
+        &self,
+        repository: &str,
+        quota: Option<Quota>,
+    ) -> Result<RepositoryEntry, ServerError> {
+        self.check_name(repository)?;
+        if let Some(quota) = quota {
+            self.accounts.set_quota(repository, quota.bytes())?;
+            self.log(&format!("changed the quota of repository {repository}"));
+        }
+        Ok(self.entry(repository))
+    }
+
+    pub(super) fn repositories(&self) -> Result<Vec<RepositoryEntry>, ServerError> {
+        Ok(self.names()?.iter().map(|name| self.entry(name)).collect())
+    }
+
+    fn entry(&self, name: &str) -> RepositoryEntry {
+        let (machine, machine_name) = self.accounts.owner(name).unzip();
+        let quota_bytes = self.accounts.quota(name);
+        let name = name.to_owned();
+        let known =
+            RepositoryEntry { name, machine, machine_name, quota_bytes, ..Default::default() };
+        match self.stores.census(&known.name) {
+            Ok((id, census)) => self.with_scrub(RepositoryEntry {
+                id: Some(id.to_string()),
+                alarm: self.known_alarm(&known.name, &id),
+                stored_bytes: census.usage.stored_bytes,
+                packs: census.usage.packs,
+                snapshots: census.snapshots,
+                newest_ns: census.newest_ns,
+                ..known
+            }),
+            Err(RepositoryError::NoRepository { .. }) => known,
+            Err(error) => RepositoryEntry { problem: Some(error.to_string()), ..known },
+        }
+    }
+
+    /// The same with what is known from reading it again.
+    fn with_scrub(&self, entry: RepositoryEntry) -> RepositoryEntry {
+        let round = self.stores.store(&entry.name).and_then(|store| store.scrub_round());
+        let round = match round {
+            Ok(Some(round)) => round,
+            Ok(None) => return entry,
+            Err(error) => return RepositoryEntry { problem: Some(error.to_string()), ..entry },
+        };
+        let words = |(what, reason): (&String, &String)| format!("{what}: {reason}");
+        RepositoryEntry {
+            read_by_ns: Some(round.begun_ns.saturating_add(SCRUB_ROUND_NS)),
+            read_since_ns: round.before_ns,
+            damaged: round.damaged.iter().map(words).collect(),
+            ..entry
+        }
+    }
+}
