@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use holdall_engine::make_private;
+use holdall_sys::{guarded, users};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Refusal};
-use crate::private_file;
 
 /// What is in a folder of a cache, so that backups may leave it out: <https://bford.info/cachedir/>.
 const CACHE_TAG: &str = "\
@@ -62,18 +62,22 @@ impl Folders {
         Ok(Self { config, state, cache })
     }
 
-    /// Refuses to work as root where another user's link would lead what is kept to another place.
+    /// Refuses to work as root where another user's link would lead what is kept to another place. A link that is put
+    /// there later is not followed either ([`guarded`]); this one is named before anything is done.
     ///
     /// # Errors
     /// [`Refusal`] names the link.
     pub(crate) fn refuse_links_of_others(&self) -> Result<(), Refusal> {
-        if holdall_sys::users::effective_uid() != 0 {
+        if users::effective_uid() != 0 {
             return Ok(());
         }
-        let link =
-            [&self.state, &self.cache].into_iter().find_map(|one| link_of_another(one, LEVELS));
+        let link = [&self.state, &self.cache].into_iter().find_map(|folder| {
+            let above = folder.ancestors().filter(|one| guarded::is_refused_link(one)).last();
+            above.map(Path::to_owned).or_else(|| link_of_another(folder, LEVELS))
+        });
         link.map_or(Ok(()), |link| {
-            let message = format!("{} is another user's link, which root does not follow", link.display());
+            let message =
+                format!("root does not follow {}, a link that another user can change", link.display());
             Err(Refusal::new(Exit::Failed, message)
                 .hint("remove it, or set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR to folders of root's own"))
         })
@@ -92,11 +96,23 @@ impl Folders {
             return;
         }
         let tag = self.cache.join("CACHEDIR.TAG");
-        let Ok(mut file) = private_file::make(&tag) else { return };
+        let tag = guarded::place(&tag);
+        let Ok(mut file) = tag.create_new(0o600) else { return };
         if file.write_all(CACHE_TAG.as_bytes()).is_err() {
             // The next run makes a whole one.
-            let _ = fs::remove_file(tag);
+            let _ = tag.remove_file();
         }
+    }
+
+    /// The cache's folder as one to work in by its path. Root has none where another user can put a link meanwhile.
+    pub(crate) fn cache_to_work_in(&self) -> Option<PathBuf> {
+        let is_of_root = |folder: &Path| folder.metadata().is_ok_and(|found| found.uid() == 0);
+        let is_safe = || {
+            let mut above = self.cache.ancestors();
+            let made = above.find_map(|folder| folder.canonicalize().ok());
+            made.is_some_and(|made| made.ancestors().all(is_of_root))
+        };
+        (users::effective_uid() != 0 || is_safe()).then(|| self.cache.clone())
     }
 }
 
@@ -107,7 +123,7 @@ const LEVELS: u8 = 3;
 fn link_of_another(path: &Path, levels: u8) -> Option<PathBuf> {
     let found = fs::symlink_metadata(path).ok()?;
     if found.is_symlink() {
-        return (found.uid() != 0).then(|| path.to_owned());
+        return guarded::is_refused_link(path).then(|| path.to_owned());
     }
     if levels == 0 || !found.is_dir() {
         return None;
@@ -152,7 +168,7 @@ pub(crate) fn below_home(path: &Path) -> Result<PathBuf, Refusal> {
 /// # Errors
 /// [`Refusal`] if an ordinary user has no home folder.
 pub(crate) fn default_data() -> Result<PathBuf, Refusal> {
-    if holdall_sys::users::effective_uid() == 0 {
+    if users::effective_uid() == 0 {
         return Ok(PathBuf::from("/var/lib/holdall"));
     }
     absolute(variable("XDG_DATA_HOME"))

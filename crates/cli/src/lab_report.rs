@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use holdall_lab::Measurement;
 use holdall_lab::report::{Form, MAX_REPORT_BYTES, Report, ReportError, is_report};
+use holdall_sys::{Root, guarded};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
@@ -150,13 +151,16 @@ pub(crate) fn command_line(args: impl Iterator<Item = OsString>) -> String {
     words.join(" ")
 }
 
-/// Reads a report from a file.
+/// Reads a report from a file that the user named.
 ///
 /// # Errors
 /// [`Refusal`] if it is none.
 pub(crate) fn read(path: &Path) -> Result<Report> {
-    let limit = MAX_REPORT_BYTES as u64;
-    let bytes = private_file::read(path, limit)?
+    parse(path, private_file::read_named(path, MAX_REPORT_BYTES as u64)?)
+}
+
+fn parse(path: &Path, bytes: Option<Vec<u8>>) -> Result<Report> {
+    let bytes = bytes
         .ok_or_else(|| Refusal::new(Exit::Failed, format!("{} is not there", path.display())))?;
     Report::from_json(&bytes).map_err(|error| {
         let hint = match error {
@@ -194,7 +198,8 @@ impl Kept {
         let files = self.files()?;
         let gone = files.len().saturating_sub(MOST_KEPT);
         for old in files.iter().filter(|&file| *file != new).take(gone) {
-            std::fs::remove_file(old)
+            guarded::place(old)
+                .remove_file()
                 .with_context(|| format!("can not remove {}", old.display()))?;
         }
         Ok(())
@@ -203,7 +208,15 @@ impl Kept {
     /// The newest of those that can be read and are `wanted`.
     pub(crate) fn newest(&self, wanted: impl Fn(&Report) -> bool) -> Option<Report> {
         let files = self.files().ok()?;
-        files.iter().rev().filter_map(|file| read(file).ok()).find(wanted)
+        files.iter().rev().filter_map(|file| Self::read(file).ok()).find(wanted)
+    }
+
+    /// Reads one of their files.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it is no report.
+    pub(crate) fn read(file: &Path) -> Result<Report> {
+        parse(file, private_file::read(file, MAX_REPORT_BYTES as u64)?)
     }
 
     /// Their files, oldest first: their names begin with when they were made.
@@ -211,17 +224,12 @@ impl Kept {
     /// # Errors
     /// If the folder can not be listed; that it is not there is none.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
-        let entries = match std::fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => {
-                entries.with_context(|| format!("can not list {}", self.folder.display()))?
-            }
+        let names = match Root::guarded(&self.folder).names() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            names => names.with_context(|| format!("can not list {}", self.folder.display()))?,
         };
-        let is_json = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
-        let mut files: Vec<_> =
-            entries.flatten().map(|entry| entry.path()).filter(is_json).collect();
-        files.sort();
-        Ok(files)
+        let files = names.into_iter().map(|name| self.folder.join(name));
+        Ok(files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect())
     }
 }
 

@@ -20,7 +20,7 @@ const LIMIT_BYTES: u64 = 1 << 20;
 /// # Errors
 /// If it can not be read; [`holdall_crypto::CryptoError::WrongKey`] for another password.
 pub(crate) fn read(file: &Path, passwords: &Passwords) -> Result<OwnPrivateKey> {
-    let bytes = private_file::read(file, LIMIT_BYTES)?;
+    let bytes = private_file::read_named(file, LIMIT_BYTES)?;
     let bytes = Zeroizing::new(bytes.with_context(|| format!("{} is not there", file.display()))?);
     let refused = |reason: &str| {
         Refusal::new(Exit::Usage, format!("the identity {}: {reason}", file.display()))

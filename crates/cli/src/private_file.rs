@@ -1,13 +1,16 @@
-//! Small files that hold secrets or state: readable by their owner alone, and never half written.
+//! Small files that hold secrets or state: readable by their owner alone, and never half written. As root, no link of
+//! another user's leads to them, whenever it is put there.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use holdall_repository::{make_dirs, sync_dir};
-use holdall_sys::{Root, raw_file};
+use holdall_crypto::{Entropy, SystemEntropy};
+use holdall_protocol::RepositoryError;
+use holdall_repository::{rename_no_replace, sync_dir, sync_folder};
+use holdall_sys::{PathBeneath, guarded, raw_file};
 
 /// Makes a folder that only its owner can enter, with those above it.
 ///
@@ -26,7 +29,15 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
         made => made.with_context(|| format!("can not make {}", folder.display()))?,
     }
     // What is durable in it would be lost with its name.
-    Ok(make_dirs(folder)?)
+    match sync_above(&guarded::place(folder)) {
+        // Who may only enter the folder above can not open it for that.
+        Err(RepositoryError::Io { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Ok(())
+        }
+        synced => Ok(synced?),
+    }
 }
 
 /// Writes a new file that is durable when this returns. One that exists is kept: `false`.
@@ -34,12 +45,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
 /// # Errors
 /// What the system says.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
-    let beside = written_beside(path, bytes)?;
-    match beside.persist_noclobber(path) {
-        Ok(_) => sync_folder_of(path).map(|()| true),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error.error).with_context(|| format!("can not write {}", path.display())),
-    }
+    write_whole(path, bytes, rename_no_replace)
 }
 
 /// Writes a file in place of the one that may be there, as a whole; durable when this returns.
@@ -47,9 +53,34 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
 /// # Errors
 /// What the system says; the old file stays.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = written_beside(path, bytes)?;
-    beside.persist(path).with_context(|| format!("can not write {}", path.display()))?;
-    sync_folder_of(path)
+    write_whole(path, bytes, |from, to| from.rename(to).map(|()| true)).map(drop)
+}
+
+/// Writes a file beside the one that may be there, and has `put` give it the name.
+fn write_whole(
+    path: &Path,
+    bytes: &[u8],
+    put: impl FnOnce(&PathBeneath, &PathBeneath) -> io::Result<bool>,
+) -> Result<bool> {
+    make_folder(folder_of(path))?;
+    let place = guarded::place(path);
+    let mut name = [0; 8];
+    SystemEntropy.fill(&mut name);
+    let beside = place.with_file_name(format!(".{:016x}.new", u64::from_le_bytes(name)));
+    let mut file = beside
+        .create_new(0o600)
+        .with_context(|| format!("can not write in {}", folder_of(path).display()))?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    let is_put = written.and_then(|()| put(&beside, &place));
+    if !matches!(is_put, Ok(true)) {
+        // What is left of it is in nobody's way.
+        let _ = beside.remove_file();
+    }
+    let is_put = is_put.with_context(|| format!("can not write {}", path.display()))?;
+    if is_put {
+        sync_above(&place)?;
+    }
+    Ok(is_put)
 }
 
 /// Reads a file of at most `limit_bytes`; `None` if there is none.
@@ -57,15 +88,25 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// What the system says.
 pub(crate) fn read(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
+    read_opened(path, guarded::open_regular(path), limit_bytes)
+}
+
+/// The same of a file that the user named, wherever that leads.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn read_named(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
+    read_opened(path, raw_file::open_regular(path), limit_bytes)
+}
+
+fn read_opened(path: &Path, opened: io::Result<File>, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
     let what = || format!("can not read {}", path.display());
-    let file = match raw_file::open_regular(path) {
-        Ok(file) => file,
+    let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).with_context(what),
+        opened => opened.with_context(what)?,
     };
     let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut io::Read::take(file, limit_bytes + 1), &mut bytes)
-        .with_context(what)?;
+    file.take(limit_bytes + 1).read_to_end(&mut bytes).with_context(what)?;
     anyhow::ensure!(bytes.len() as u64 <= limit_bytes, "{} is too long", path.display());
     Ok(Some(bytes))
 }
@@ -87,30 +128,16 @@ pub(crate) fn hand_out(path: &Path, text: &str) -> Result<()> {
     sync_folder_of(path)
 }
 
-fn written_beside(path: &Path, bytes: &[u8]) -> Result<tempfile::NamedTempFile<File>> {
-    let folder = folder_of(path);
-    make_folder(folder)?;
-    let mut beside = tempfile::Builder::new()
-        .make_in(folder, make)
-        .with_context(|| format!("can not write in {}", folder.display()))?;
-    beside
-        .write_all(bytes)
-        .and_then(|()| beside.as_file().sync_all())
-        .with_context(|| format!("can not write {}", path.display()))?;
-    Ok(beside)
-}
-
-/// Makes a new file for its owner alone.
-pub(crate) fn make(path: &Path) -> io::Result<File> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    Root::at(folder_of(path)).join(name).create_new(0o600)
+/// Makes durable that a file is in its folder.
+fn sync_above(place: &PathBeneath) -> Result<(), RepositoryError> {
+    place.parent().map_or(Ok(()), |above| sync_folder(&above))
 }
 
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes durable that a file is in its folder.
+/// The same of a file that the user named.
 ///
 /// # Errors
 /// If the system can not.
@@ -144,5 +171,26 @@ mod tests {
         hand_out(&path, "kit").unwrap();
         hand_out(&path, "other").unwrap_err();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn root_neither_writes_nor_reads_what_is_kept_over_a_link_of_another_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let [of_root, link] = ["of-root", "link"].map(|name| folder.path().join(name));
+        fs::create_dir(&of_root).unwrap();
+        fs::write(of_root.join("file"), "x").unwrap();
+        std::os::unix::fs::symlink(&of_root, &link).unwrap();
+        if std::os::unix::fs::lchown(&link, Some(65_533), None).is_err() {
+            eprintln!("not done: only root can give links away");
+            return;
+        }
+        for path in ["link/file", "link/below/file"].map(|path| folder.path().join(path)) {
+            replace(&path, b"y").unwrap_err();
+            write_new(&path, b"y").unwrap_err();
+        }
+        read(&link.join("file"), 1).unwrap_err();
+        assert_eq!(read_named(&link.join("file"), 1).unwrap().unwrap(), b"x");
+        assert_eq!(fs::read(of_root.join("file")).unwrap(), b"x");
+        assert_eq!(fs::read_dir(&of_root).unwrap().count(), 1);
     }
 }

@@ -103,7 +103,7 @@ pub use compacting::Supersession;
 pub use embedded::EmbeddedRepository;
 pub use probing::lacking;
 pub use prune::PruneOptions;
-pub use publish::{make_dirs, sync_dir};
+pub use publish::{make_dirs, rename_no_replace, sync_dir, sync_folder};
 pub use retaining::Judged;
 pub use scrub::ScrubRound;
 pub use session::Sessions;

@@ -129,7 +129,7 @@ fn open_index(
         holdall_sys::make_folders(cache_dir, OWN_DIR_MODE).map_err(failed("making", cache_dir));
     let opened = made
         .map_err(IndexError::from)
-        .and_then(|()| Index::open(&Root::at(cache_dir), repository, layout, listing));
+        .and_then(|()| Index::open(&Root::guarded(cache_dir), repository, layout, listing));
     if opened.is_ok() || access == Access::Read {
         return Ok(opened?);
     }

@@ -170,8 +170,11 @@ pub fn sync_dir(dir: &Path) -> Result<(), RepositoryError> {
     as_far_as_possible(dir, File::open(dir).and_then(|dir| dir.sync_all()))
 }
 
-/// The same of a repository's folder.
-pub(crate) fn sync_folder(dir: &PathBeneath) -> Result<(), RepositoryError> {
+/// The same of an open folder.
+///
+/// # Errors
+/// [`RepositoryError::Io`].
+pub fn sync_folder(dir: &PathBeneath) -> Result<(), RepositoryError> {
     as_far_as_possible(dir, dir.sync_dir())
 }
 
@@ -316,7 +319,10 @@ fn parent_of(path: &Path) -> Option<&Path> {
 }
 
 /// Renames unless `target` exists; says whether it did.
-fn rename_no_replace(from: &PathBeneath, target: &PathBeneath) -> io::Result<bool> {
+///
+/// # Errors
+/// What the system says.
+pub fn rename_no_replace(from: &PathBeneath, target: &PathBeneath) -> io::Result<bool> {
     match from.rename_new(target) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) if is_unsupported(&error) => link_no_replace(from, target),

@@ -36,16 +36,18 @@ pub use clock::{Clock, SystemClock};
 pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{
-    aligned, cpu, disk, heap, host, limits, listing, lock, memory, metadata, mounts, page_cache,
-    pipe, process, raw_file, reading, removal, ring, sparse, stat, tcp, thread, users, xattr,
+    aligned, cpu, disk, guarded, heap, host, limits, listing, lock, memory, metadata, mounts,
+    page_cache, pipe, process, raw_file, reading, removal, ring, sparse, stat, tcp, thread, users,
+    xattr,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{
-    beneath::{PathBeneath, Root, Unfit},
+    beneath::{PathBeneath, Root},
     closing::close,
     dir::{Dir, MAX_PATH_BYTES},
-    heir::{make_folder, make_folders},
+    guarded::{make_folder, make_folders},
     listing::{Entry, Listing},
     target::TargetDir,
+    unfit::Unfit,
 };
 pub use name::{BadName, MAX_NAME_BYTES, Name};

@@ -203,7 +203,7 @@ fn recipient(what: &What) -> Result<Option<OwnPublicKey>> {
     let text = match (&what.recipient, &what.recipient_file) {
         (Some(text), _) => text.clone(),
         (None, Some(file)) => {
-            let bytes = private_file::read(file, PUBLIC_KEY_MAX_BYTES)?;
+            let bytes = private_file::read_named(file, PUBLIC_KEY_MAX_BYTES)?;
             let bytes = bytes.with_context(|| format!("{} is not there", file.display()))?;
             String::from_utf8(bytes)
                 .with_context(|| format!("{} is no public key", file.display()))?

@@ -300,6 +300,60 @@ fn root_follows_no_link_of_a_user_in_what_is_kept() {
     machine.ok(backup);
 }
 
+/// A user's link that takes a folder's place while root works: once the start is over, the password is asked for.
+#[test]
+fn root_is_led_by_no_link_that_a_user_puts_there_while_it_works() {
+    let Some(machine) = ordinary_machine() else { return };
+    let ((repo, source), of_root) = (repo_and_tree(&machine), folder());
+    let [repo, source] = [&repo, &source].map(|path| text(path));
+    machine.run_by(&AS_NOBODY, ["init", "-r", repo]).expect(0);
+    open_at_once(repo.as_ref(), "correct horse");
+    let backup = ["backup", "-r", repo, source];
+    machine.run_by(&AS_NOBODY, backup).expect(0);
+    let [elsewhere, aside] = ["elsewhere", "aside"].map(|name| of_root.path().join(name));
+    fs::create_dir(&elsewhere).unwrap();
+    set_mode(&elsewhere, 0o755);
+    let untouched = || {
+        let found = fs::metadata(&elsewhere).unwrap();
+        (found.mode(), found.uid(), found.mtime(), found.mtime_nsec())
+    };
+    let before = untouched();
+    let (target, kept) = (machine.path("target"), folders_in(&machine.path("cache")));
+    let restore =
+        ["restore", "-r", repo, "latest", "--overwrite", "always", "--target", text(&target)];
+    let state = ["config", "config/state", "config/state/receipts"].map(|name| machine.path(name));
+    for place in kept.into_iter().chain(state) {
+        let (place_text, aside_text) = (text(&place), text(&aside));
+        let swap = format!(
+            "mv '{place_text}' '{aside_text}' && ln -s '{}' '{place_text}' && \
+             chown -h {NOBODY}:{NOBODY} '{place_text}' && echo correct horse",
+            elsewhere.display()
+        );
+        let swapping = format!("HOLDALL_PASSWORD_COMMAND={swap}");
+        for command in [&backup[..], &restore] {
+            fs::write(Path::new(source).join("new"), place_text).unwrap();
+            let ended = machine.run_by(&["env", &swapping], command);
+            assert_eq!(untouched(), before, "{place_text} {command:?}: {ended:?}");
+            fs::remove_file(&place).unwrap();
+            fs::rename(&aside, &place).unwrap();
+        }
+    }
+    machine.ok(backup);
+}
+
+/// A folder, and those in it down to the third level.
+fn folders_in(top: &Path) -> Vec<PathBuf> {
+    let mut found = vec![top.to_owned()];
+    for _ in 0..2 {
+        let below = found.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+        let below = below.map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+        found.extend(below.collect::<Vec<_>>());
+        found.sort();
+        found.dedup();
+    }
+    found
+}
+
 #[test]
 fn a_pipe_in_the_place_of_what_is_kept_hangs_no_command() {
     let machine = Machine::new();

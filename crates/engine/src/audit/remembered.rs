@@ -12,7 +12,7 @@
 //! put before is not asked for.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,9 @@ use bytes::Bytes;
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_format::{BLOCK_HEADER_BYTES, Block, BlockHeader, BlockKind, BlockName, ObjectId};
 
-use crate::cache::private_folder::{make_anew, make_private, open_or_make};
+use crate::cache::private_folder::{
+    make_anew, make_private, open_or_make, open_to_change, put_in_place, read_whole,
+};
 use crate::run::lock;
 
 const MAGIC: [u8; 8] = *b"hldblks1";
@@ -163,7 +165,7 @@ pub(super) struct Round {
 impl Round {
     /// Goes on with the round in a repository's folder of caches; `None` if nothing is remembered.
     pub(super) fn open(folder: &Path, now_ns: i64) -> Option<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(place(folder)).ok()?;
+        let file = open_to_change(&place(folder)).ok()?;
         let mut header = [0; HEADER_BYTES];
         file.read_exact_at(&mut header, 0).ok()?;
         let (magic, rest) = header.split_first_chunk()?;
@@ -238,7 +240,7 @@ impl Round {
 
     fn rewrite_without(&mut self, gone: &[Remembered]) -> io::Result<()> {
         let place = place(&self.folder);
-        let bytes = fs::read(&place)?;
+        let bytes = read_whole(&place)?;
         let (header, entries) = bytes.split_at_checked(HEADER_BYTES).unwrap_or_default();
         let (entries, _) = entries.as_chunks::<ENTRY_BYTES>();
         let gone: HashSet<_> = gone.iter().map(Remembered::encode).collect();
@@ -247,7 +249,7 @@ impl Round {
         let written_at = place.with_extension("new");
         let mut file = make_anew(&written_at)?;
         file.write_all(&[header, &kept].concat())?;
-        fs::rename(&written_at, &place)?;
+        put_in_place(&written_at, &place)?;
         self.file = file;
         Ok(())
     }
@@ -263,6 +265,7 @@ impl Round {
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
+    use std::fs;
 
     use holdall_testkit::Random;
 

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 use holdall_format::{ObjectId, SeriesId};
 use holdall_tree::Fingerprint;
 
-use holdall_sys::raw_file;
+use holdall_sys::guarded;
 
-use crate::cache::private_folder::make_anew;
+use crate::cache::private_folder::{make_anew, put_in_place};
 
 const MAGIC: [u8; 8] = *b"hldleaf1";
 const HALF_BYTES: usize = 16;
@@ -43,7 +43,7 @@ pub(crate) struct KnownLeaves {
 impl KnownLeaves {
     /// Those of the snapshot with that root, if they are here.
     pub(crate) fn open(folder: &Path, series: &SeriesId, root: &ObjectId) -> Option<Self> {
-        let file = raw_file::open_regular(&path(folder, series)).ok()?;
+        let file = guarded::open_regular(&path(folder, series)).ok()?;
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header).ok()?;
@@ -109,7 +109,7 @@ impl NewLeaves {
         });
         if self.file.is_some() {
             // If it can not, the old file stays, which is another snapshot's.
-            let _ = std::fs::rename(&self.written_at, &self.place);
+            let _ = put_in_place(&self.written_at, &self.place);
         }
     }
 

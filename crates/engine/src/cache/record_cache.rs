@@ -12,14 +12,13 @@
 //! one listing of everything and is written anew. One that can not be written is a slower next run,
 //! nothing more.
 
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::{Buf, Bytes};
 use holdall_protocol::ListedRecord;
 
-use crate::cache::private_folder::{make_anew, make_private, read_whole};
+use crate::cache::private_folder::{make_anew, make_private, open_to_append, put_in_place, read_whole};
 
 const MAGIC: [u8; 8] = *b"hldrecs1";
 
@@ -60,8 +59,7 @@ impl RecordCache {
 
     /// Adds a record that was just published, if there is a cache.
     pub(crate) fn add(&self, record: &ListedRecord) {
-        let write =
-            || OpenOptions::new().append(true).open(&self.place)?.write_all(&encode(record));
+        let write = || open_to_append(&self.place)?.write_all(&encode(record));
         // It is asked for next time.
         let _ = write();
     }
@@ -72,7 +70,7 @@ pub(crate) fn replace_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
     place.parent().map_or(Ok(()), make_private)?;
     let written_at = place.with_extension("new");
     make_anew(&written_at)?.write_all(bytes)?;
-    fs::rename(&written_at, place)
+    put_in_place(&written_at, place)
 }
 
 fn encode(record: &ListedRecord) -> Vec<u8> {
@@ -92,6 +90,7 @@ fn next_record(bytes: &mut Bytes) -> Option<ListedRecord> {
 mod tests {
     use super::*;
     use crate::test_world::World;
+    use std::fs;
 
     fn record(position: u64, stored: &'static [u8]) -> ListedRecord {
         ListedRecord { position, stored: Bytes::from_static(stored) }

@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use holdall_tree::{Entry, EntryKind};
 
-use crate::cache::private_folder::{make_anew, make_private};
+use crate::cache::private_folder::{make_nameless, make_private};
 use crate::run::lock;
 
 /// A group that an entry was found to belong to, as the place of its path in the spool.
@@ -107,9 +107,7 @@ impl Links {
     /// Keeps its file in the folder `cache`, already without a name.
     pub(crate) fn new(cache: &Path, unique: &str) -> io::Result<Self> {
         make_private(cache)?;
-        let path = cache.join(format!("restore-{unique}"));
-        let spool = make_anew(&path)?;
-        std::fs::remove_file(&path)?;
+        let spool = make_nameless(&cache.join(format!("restore-{unique}")))?;
         Ok(Self { spool, state: Mutex::default(), changed: Condvar::new() })
     }
 

@@ -8,8 +8,8 @@
 //! Root ── openat2(BENEATH, NO_SYMLINKS) ──> folders, regular files     never links, pipes, sockets, devices
 //! ```
 //!
-//! The root itself is the path that its user chose, links on it included. A file system that is mounted below it is a
-//! part of it. What root makes in another user's folder belongs to that user.
+//! The root itself is the path that its user chose, links on it included, but for a guarded one ([`Root::guarded`]). A
+//! file system that is mounted below it is a part of it. What root makes in another user's folder belongs to that user.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -23,7 +23,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::heir::Heir;
-use super::{dir::Dir, removal, stat, target::TargetDir};
+use super::unfit::{Unfit, told};
+use super::{dir::Dir, own_links, removal, stat, target::TargetDir};
 use crate::{FileKind, Name, Stat};
 
 const BENEATH: ResolveFlags =
@@ -34,47 +35,11 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLO
 const FILE: OFlags =
     OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Why something in a folder is not used. It is the source of the [`io::Error`] that says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfit {
-    /// It is a symbolic link, or lies behind one.
-    Link,
-    /// It is a pipe, a socket or a device.
-    Special,
-    /// It has more than one name, so that a change would show under the others too.
-    ManyNames,
-}
-
-impl Unfit {
-    /// The reason that an error carries, if it is one of these.
-    #[must_use]
-    pub fn of(error: &io::Error) -> Option<Self> {
-        error.get_ref().and_then(|source| source.downcast_ref()).copied()
-    }
-}
-
-impl std::fmt::Display for Unfit {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(match self {
-            Self::Link => "a symbolic link is there, or on the way to it",
-            Self::Special => "it is a pipe, a socket or a device",
-            Self::ManyNames => "it has more than one name, and would change under all of them",
-        })
-    }
-}
-
-impl std::error::Error for Unfit {}
-
-impl From<Unfit> for io::Error {
-    fn from(unfit: Unfit) -> Self {
-        Self::other(unfit)
-    }
-}
-
 /// A folder, opened when it is first used and then kept open.
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,
+    open: fn(&Path) -> io::Result<OwnedFd>,
     opened: OnceLock<OwnedFd>,
     heir: OnceLock<Option<Heir>>,
 }
@@ -83,15 +48,25 @@ impl Root {
     /// The folder at `path`, as a place to go on from.
     #[must_use]
     pub fn at(path: &Path) -> PathBeneath {
-        let root = Self { path: path.to_owned(), opened: OnceLock::new(), heir: OnceLock::new() };
+        Self::opened_by(path, |path| Ok(rustix::fs::openat(CWD, path, ON_THE_WAY, Mode::empty())?))
+    }
+
+    /// The same for a folder of what this program keeps: root follows no link there that another user can have made.
+    #[must_use]
+    pub fn guarded(path: &Path) -> PathBeneath {
+        Self::opened_by(path, |path| own_links::open(path, ON_THE_WAY))
+    }
+
+    fn opened_by(path: &Path, open: fn(&Path) -> io::Result<OwnedFd>) -> PathBeneath {
+        let (opened, heir) = (OnceLock::new(), OnceLock::new());
+        let root = Self { path: path.to_owned(), open, opened, heir };
         PathBeneath { root: Arc::new(root), path: path.to_owned(), below: PathBuf::new() }
     }
 
     fn folder(&self) -> io::Result<BorrowedFd<'_>> {
         if self.opened.get().is_none() {
-            let opened = rustix::fs::openat(CWD, &self.path, ON_THE_WAY, Mode::empty())?;
             // Another thread may have been faster; then its folder is used.
-            let _ = self.opened.set(opened);
+            let _ = self.opened.set((self.open)(&self.path)?);
         }
         self.opened.get().map(AsFd::as_fd).ok_or_else(|| Errno::BADF.into())
     }
@@ -196,7 +171,20 @@ impl PathBeneath {
     ///
     /// As for [`PathBeneath::open`], and [`Unfit::ManyNames`].
     pub fn open_to_change(&self) -> io::Result<File> {
-        let (file, stat) = regular(self.open_with(OFlags::RDWR.union(FILE), Mode::empty())?)?;
+        self.open_changing(OFlags::RDWR)
+    }
+
+    /// The same to read and to write behind its end, wherever that is by then.
+    ///
+    /// # Errors
+    ///
+    /// As for [`PathBeneath::open_to_change`].
+    pub fn open_to_append(&self) -> io::Result<File> {
+        self.open_changing(OFlags::RDWR.union(OFlags::APPEND))
+    }
+
+    fn open_changing(&self, flags: OFlags) -> io::Result<File> {
+        let (file, stat) = regular(self.open_with(flags.union(FILE), Mode::empty())?)?;
         if stat.nlink > 1 { Err(Unfit::ManyNames.into()) } else { Ok(file) }
     }
 
@@ -404,7 +392,7 @@ impl PathBeneath {
 }
 
 /// The file behind a descriptor if it is a regular one, and what it is.
-fn regular(opened: OwnedFd) -> io::Result<(File, Stat)> {
+pub(super) fn regular(opened: OwnedFd) -> io::Result<(File, Stat)> {
     let stat = stat::of_fd(&opened)?;
     match stat.kind {
         FileKind::File => Ok((opened.into(), stat)),
@@ -459,15 +447,6 @@ fn is_link(folder: BorrowedFd<'_>, name: &OsStr) -> bool {
     found.is_ok_and(|found| found.kind == FileKind::Symlink)
 }
 
-fn told(error: Errno) -> io::Error {
-    match error {
-        Errno::LOOP => Unfit::Link.into(),
-        // A socket, or a device without a driver.
-        Errno::NXIO | Errno::NODEV => Unfit::Special.into(),
-        error => error.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -477,9 +456,10 @@ mod tests {
     type Call = fn(&PathBeneath, &PathBeneath) -> io::Result<()>;
 
     /// Every call that takes a path, with another path beside it.
-    const CALLS: [(&str, Call); 12] = [
+    const CALLS: [(&str, Call); 13] = [
         ("open", |path, _| path.open().map(drop)),
         ("open_to_change", |path, _| path.open_to_change().map(drop)),
+        ("open_to_append", |path, _| path.open_to_append().map(drop)),
         ("open_or_create", |path, _| path.open_or_create(0o600).map(drop)),
         ("create_new", |path, _| path.create_new(0o600).map(drop)),
         ("open_dir", |path, _| path.open_dir().map(drop)),

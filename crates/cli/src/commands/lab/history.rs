@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::lab_report::{self, Kept};
+use crate::lab_report::Kept;
 use crate::output::{JsonPath, Shown};
 
 /// Lists what the lab measured on this computer before
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let skipped = files.len().saturating_sub(args.last.unwrap_or(usize::MAX));
     for file in files.iter().skip(skipped) {
         // One that is damaged costs itself alone.
-        let report = match lab_report::read(file) {
+        let report = match Kept::read(file) {
             Ok(report) => report,
             Err(error) => {
                 app.output.note(format_args!("{error:#}"));

@@ -112,7 +112,7 @@ fn unfinished(app: &App, kit: &RecoveryKit, invite: &Invite) -> Result<Option<Ke
 /// # Errors
 /// If it is not there or can not be read; [`Refusal`] if it is no kit.
 pub(crate) fn read(file: &Path) -> Result<RecoveryKit> {
-    let bytes = private_file::read(file, KIT_MAX_BYTES)?;
+    let bytes = private_file::read_named(file, KIT_MAX_BYTES)?;
     let bytes = Zeroizing::new(bytes.with_context(|| format!("{} is not there", file.display()))?);
     let unreadable = |reason: String| {
         Refusal::new(Exit::Usage, format!("{}: {reason}", file.display()))

@@ -50,7 +50,8 @@ pub(crate) fn run(app: &App, dir: &Path) -> Result<Exit> {
 
 /// Where the work folder may lie, the likeliest to be a disk outside of `dir` first.
 fn candidates(app: &App, dir: &Path) -> Vec<PathBuf> {
-    let mut all = vec![std::env::temp_dir(), PathBuf::from("/var/tmp"), app.folders.cache.clone()];
+    let mut all = vec![std::env::temp_dir(), PathBuf::from("/var/tmp")];
+    all.extend(app.folders.cache_to_work_in());
     all.extend(dir.parent().map(Path::to_owned));
     all
 }

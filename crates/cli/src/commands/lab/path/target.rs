@@ -127,11 +127,10 @@ fn beside(folder: &Path) -> Option<PathBuf> {
 
 /// The first usual place for what is temporary that lies on a disk.
 fn own_disk(app: &App) -> Result<PathBuf> {
-    let cache = &app.folders.cache;
     app.folders.prepare_cache();
-    let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), cache.clone()];
+    let usual = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
     let is_disk = |place: &PathBuf| holdall_sys::memory::is_ram_disk(place).is_ok_and(|ram| !ram);
-    places.into_iter().find(is_disk).ok_or_else(|| {
+    usual.into_iter().chain(app.folders.cache_to_work_in()).find(is_disk).ok_or_else(|| {
         Refusal::new(Exit::Failed, "no place to measure in: all usual ones lie in memory")
             .hint("name a folder on a disk in TMPDIR")
             .into()
