@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::house::{Machine, Outcome, is_root, open_at_once};
+use crate::house::{Machine, Outcome, Server, is_root, open_at_once};
 
 /// A user that runs nothing else, since the system counts all threads of a user.
 const OF_FEW_THREADS: &str = "65531";
@@ -142,6 +142,24 @@ fn with_few_open_files_no_snapshot_lacks_what_could_not_be_opened() {
     let enough = ["prlimit", "--nofile=256"];
     limited.backup(&enough).expect(0);
     limited.restore(&enough, "256").expect(0);
+}
+
+#[test]
+fn with_few_open_files_it_is_not_the_server_that_can_not_be_reached() {
+    let machine = Machine::new();
+    let server = Server::start(&machine.path("server"));
+    machine.pair_with(&server);
+    let source = machine.path("source");
+    fs::create_dir(&source).unwrap();
+    for files in 12..=16 {
+        let limit = format!("--nofile={files}");
+        let by = ["bash", "-c", CLOSES_ALL_ELSE, "bash", "prlimit", &limit];
+        let ended = machine.run_by(&by, ["backup", source.to_str().unwrap()]);
+        let said = said(&ended);
+        assert!(said.contains("Too many open files"), "{files}: {said}");
+        assert!(said.contains("ulimit -n"), "{files}: {said}");
+        ended.expect(1);
+    }
 }
 
 #[test]

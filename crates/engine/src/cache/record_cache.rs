@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use bytes::{Buf, Bytes};
 use holdall_protocol::ListedRecord;
 
-use crate::cache::private_folder::{make_anew, make_private, open_to_append, put_in_place, read_whole};
+use crate::cache::private_folder::{
+    make_anew, make_private, open_to_append, put_in_place, read_whole,
+};
 
 const MAGIC: [u8; 8] = *b"hldrecs1";
 

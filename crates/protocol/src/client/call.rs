@@ -219,7 +219,9 @@ impl Caller {
         let long = self.options.retry_for.max(LOOKS_UP);
         let waited = gets_on && !asking.waited_once && asked.elapsed() > long;
         match error {
-            StreamError::Lost(_) if waited || self.may_go_on(asking.started, asking.pause) => {
+            error
+                if error.may_pass() && (waited || self.may_go_on(asking.started, asking.pause)) =>
+            {
                 asking.waited_once |= waited;
                 self.pause(asking.pause)?;
             }
@@ -358,6 +360,9 @@ impl Caller {
         let address = self.hosts.clone();
         match error {
             StreamError::Lost(reason) => RepositoryError::Unreachable { address, reason },
+            StreamError::Lacking(error) => {
+                RepositoryError::io(format!("connecting to {address}"), error)
+            }
             StreamError::WrongServer => RepositoryError::WrongServer { address },
             StreamError::Interrupted => RepositoryError::Interrupted,
             StreamError::Broken(reason) => broken(&reason),

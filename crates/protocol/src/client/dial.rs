@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use holdall_sys::limits::Lack;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -36,8 +37,20 @@ const HEAD_START: Duration = Duration::from_millis(500);
 pub(super) enum DialError {
     /// No address answered, or none spoke TLS.
     Unreachable(String),
+    /// This process has no more of what a connection takes.
+    Lacking(io::Error),
     /// An address answered with another key.
     WrongServer,
+}
+
+impl DialError {
+    /// What an error of this computer's system says.
+    pub(super) fn of(error: io::Error) -> Self {
+        match Lack::of(&error) {
+            Some(_) => Self::Lacking(error),
+            None => Self::Unreachable(error.to_string()),
+        }
+    }
 }
 
 /// Makes connections to one server.
@@ -106,7 +119,7 @@ impl Dialer {
         let share = self.timeout / u32::try_from(self.paths()).unwrap_or(u32::MAX);
         // Whatever becomes of the other addresses, it counts that one has another key.
         let line = Line { met_another: Arc::default(), ..self.line.clone() };
-        let mut failure = "no address is known".to_owned();
+        let mut failure = DialError::Unreachable("no address is known".to_owned());
         for path in path..path + self.paths() {
             let from = self.local_address(path);
             failure = match timeout(share, race(self.attempts(&line, from))).await {
@@ -114,13 +127,15 @@ impl Dialer {
                     self.preferred.store(at, Ordering::Relaxed);
                     return Ok(stream);
                 }
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => format!("{}: no answer in time", self.hosts.join(", ")),
+                Ok(Err(error)) => DialError::of(error),
+                Err(_) => {
+                    DialError::Unreachable(format!("{}: no answer in time", self.hosts.join(", ")))
+                }
             };
         }
         match line.met_another.load(Ordering::Relaxed) {
             true => Err(DialError::WrongServer),
-            false => Err(DialError::Unreachable(failure)),
+            false => Err(failure),
         }
     }
 
@@ -138,7 +153,10 @@ impl Dialer {
             let (line, host) = (line.clone(), host.clone());
             async move {
                 let dialed = line.dial_host(&host, from).await;
-                let told = |error: io::Error| io::Error::other(format!("{host}: {error}"));
+                let told = |error: io::Error| match Lack::of(&error) {
+                    Some(_) => error,
+                    None => io::Error::other(format!("{host}: {error}")),
+                };
                 dialed.map(|stream| (at, stream)).map_err(told)
             }
         })

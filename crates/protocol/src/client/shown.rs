@@ -31,15 +31,20 @@ pub fn shown_identity(
     let config = tls::client_config_for_any(identity.seed()).map_err(refused)?;
     let dialer = Dialer::with_config(hosts.to_vec(), config, options);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| lost(error.to_string()))?;
+    let lacking = |error| RepositoryError::io(format!("connecting to {}", hosts.join(", ")), error);
+    let failed = |error| match error {
+        DialError::Unreachable(reason) => lost(reason),
+        DialError::Lacking(error) => lacking(error),
+        DialError::WrongServer => lost("it is no holdall server".into()),
+    };
+    let runtime = runtime.map_err(|error| failed(DialError::of(error)))?;
     let shown = runtime.block_on(ask(&dialer, &options.interrupt));
     // A look-up of a name may hang for longer than anybody waits for it.
     runtime.shutdown_background();
     match shown {
         Some(Ok(Some(key))) => Ok(key),
         Some(Ok(None)) => Err(lost("it showed no key".into())),
-        Some(Err(DialError::Unreachable(reason))) => Err(lost(reason)),
-        Some(Err(DialError::WrongServer)) => Err(lost("it is no holdall server".into())),
+        Some(Err(error)) => Err(failed(error)),
         None => Err(RepositoryError::Interrupted),
     }
 }

@@ -33,12 +33,31 @@ const STALLED_AFTER: Duration = Duration::from_secs(60);
 pub(super) enum StreamError {
     /// The connection could not be made or was lost; asking again may help.
     Lost(String),
+    /// No connection could be made, since this process has no more of what one takes; asking again may help.
+    Lacking(std::io::Error),
     /// The server's key is not the pinned one.
     WrongServer,
     /// The caller is ending.
     Interrupted,
     /// The answer breaks the protocol.
     Broken(String),
+}
+
+impl StreamError {
+    /// Whether asking again may help.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, Self::Lost(_) | Self::Lacking(_))
+    }
+}
+
+impl From<DialError> for StreamError {
+    fn from(error: DialError) -> Self {
+        match error {
+            DialError::WrongServer => Self::WrongServer,
+            DialError::Unreachable(reason) => Self::Lost(reason),
+            DialError::Lacking(error) => Self::Lacking(error),
+        }
+    }
 }
 
 impl From<hyper::Error> for StreamError {
@@ -85,9 +104,8 @@ impl Stream {
         path: usize,
         interrupt: &AtomicBool,
     ) -> Result<Self, StreamError> {
-        let lost = |error: std::io::Error| StreamError::Lost(error.to_string());
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(lost)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(DialError::of)?;
         let opened = runtime.block_on(async {
             tokio::select! {
                 opened = connect(dialer, path) => opened,
@@ -184,10 +202,7 @@ impl Drop for Stream {
 type Opened = (http1::SendRequest<Parts>, Connection, Arc<AtomicU64>);
 
 async fn connect(dialer: &Dialer, path: usize) -> Result<Opened, StreamError> {
-    let tls = dialer.dial(path).await.map_err(|error| match error {
-        DialError::WrongServer => StreamError::WrongServer,
-        DialError::Unreachable(reason) => StreamError::Lost(reason),
-    })?;
+    let tls = dialer.dial(path).await?;
     let moved_bytes = tls.get_ref().0.moved_bytes();
     let (sender, connection) = http1::handshake(TokioIo::new(tls)).await?;
     Ok((sender, connection, moved_bytes))
