@@ -48,6 +48,17 @@ impl Keeper {
         }
     }
 
+    /// The same, to give up a record that is gone.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] on a server.
+    pub(crate) fn to_give_up(&self) -> Result<&dyn OwnedRepository, RepositoryError> {
+        match self {
+            Self::Directory(owned) => Ok(owned.as_ref()),
+            Self::Server(_) => Err(not_allowed(DELETING)),
+        }
+    }
+
     /// Forgets snapshots, or asks a server to: then says what waits.
     ///
     /// # Errors

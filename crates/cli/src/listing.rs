@@ -1,14 +1,16 @@
 //! What snapshots there are, whether some are missing or damaged, and which one is meant by a name.
 
 use anyhow::Result;
-use holdall_engine::{Access, BreakKind, ChainBreak, DamagedRecord, EngineError, Listed, Snapshot};
-use holdall_format::{MachineId, RecordHash, record_file};
+use holdall_engine::{
+    Access, BreakKind, ChainBreak, DamagedRecord, EngineError, GoneRecord, Listed, Snapshot,
+};
+use holdall_format::{MachineId, RecordHash, RecordKind, record_file};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::filter::Wanted;
 use crate::output::{Output, Shown, local_time};
-use crate::receipts::Receipts;
+use crate::receipts::{NOT_THERE, Receipts, gone_since};
 
 /// Damaged records that are told one by one.
 const DAMAGED_TOLD: usize = 10;
@@ -19,8 +21,10 @@ const PARTS_TOLD: usize = 3;
 pub(crate) struct Listing {
     pub(crate) snapshots: Vec<Snapshot>,
     output: Output,
-    /// The newest one that this machine remembers, where the repository does not have it.
-    gone: Option<RecordHash>,
+    /// Those that this machine knows, and that the repository does not have.
+    gone: Vec<RecordHash>,
+    /// Whether this machine made one of them.
+    own_is_gone: bool,
 }
 
 /// Lists all snapshots. Those that are damaged, and the one that this machine remembers if it is missing, are
@@ -42,15 +46,18 @@ pub(crate) fn shown_as(
     about: impl Fn(anyhow::Error) -> anyhow::Error,
 ) -> Result<Listing> {
     let listed = holdall_engine::snapshots(access).map_err(|error| about(error.into()))?;
-    let gone = match tell_damage(app, access, &listed).map_err(about) {
-        Err(error) if exit_of(&error) == Exit::Damage => {
-            app.damage(&error);
-            let repository = access.config().repository.to_string();
-            Receipts::in_state(&app.folders.state).newest_id(&repository)?
-        }
-        told => told.map(|()| None)?,
-    };
-    Ok(Listing { snapshots: listed.snapshots, output: app.output.clone(), gone })
+    match tell_damage(app, access, &listed).map_err(about) {
+        Err(error) if exit_of(&error) == Exit::Damage => app.damage(&error),
+        told => told?,
+    }
+    let missed = Receipts::in_state(&app.folders.state).missed(access, &listed)?;
+    let missed = missed.iter().filter(|stored| stored.record.head.amends.is_none());
+    let known = listed.gone.iter().filter(|gone| gone.kind == RecordKind::Snapshot);
+    let own_is_gone = missed.clone().next().is_some()
+        || known.clone().any(|gone| !gone.is_followed && gone.machine == access.machine());
+    let gone = missed.map(|stored| stored.record.hash()).chain(known.map(|gone| gone.id));
+    let (gone, output) = (gone.collect(), app.output.clone());
+    Ok(Listing { snapshots: listed.snapshots, output, gone, own_is_gone })
 }
 
 /// Lists all snapshots, with what else was listed, for who changes something by them: while the one that this
@@ -78,11 +85,13 @@ impl Listing {
         path: Option<&[u8]>,
         filter: &Wanted<'_>,
     ) -> Result<&Snapshot> {
-        match self.gone.map(|id| id.to_string()) {
-            Some(gone) if name == "latest" || gone.starts_with(name) => {
-                Err(may_be_gone(name, &gone).into())
-            }
-            _ => wanted(access, &self.snapshots, name, path, filter),
+        let may_be = |gone: &&RecordHash| match name {
+            "latest" => self.own_is_gone,
+            _ => gone.to_string().starts_with(name),
+        };
+        match self.gone.iter().find(may_be) {
+            Some(gone) => Err(may_be_gone(name, &gone.to_string()).into()),
+            None => wanted(access, &self.snapshots, name, path, filter),
         }
     }
 
@@ -200,7 +209,44 @@ pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result
         app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
     }
     listed.breaks.iter().take(DAMAGED_TOLD).for_each(|broken| tell_break(app, broken));
+    let gone = untold(app, access, listed)?;
+    gone.into_iter().take(DAMAGED_TOLD).for_each(|gone| app.damage(&is_gone(gone).into()));
     Receipts::in_state(&app.folders.state).check(access, listed)
+}
+
+/// Records that are gone, and of which neither the next of a chain nor a receipt tells.
+///
+/// # Errors
+/// If the receipt can not be read.
+pub(crate) fn untold<'a>(
+    app: &App,
+    access: &Access,
+    listed: &'a Listed,
+) -> Result<Vec<&'a GoneRecord>> {
+    let missed = Receipts::in_state(&app.folders.state).missed(access, listed)?;
+    let is_told = |gone: &&GoneRecord| {
+        gone.is_followed || missed.iter().any(|stored| stored.record.hash() == gone.id)
+    };
+    Ok(listed.gone.iter().filter(|gone| !is_told(gone)).collect())
+}
+
+/// Says that a record is gone that this computer has seen, and what can be done.
+pub(crate) fn is_gone(gone: &GoneRecord) -> Refusal {
+    let is_amendment = gone.kind == RecordKind::Amendment;
+    let hint = format!(
+        "{}; `holdall forget {}` gives it up. Until then no rule lets anything go, and nothing is deleted",
+        way_out(&record_file(gone.position)),
+        gone.id
+    );
+    gone_since(&gone.id, is_amendment, NOT_THERE).hint(hint)
+}
+
+/// What can be done about a record that is damaged or gone, named by its file.
+pub(crate) fn way_out(file: &str) -> String {
+    format!(
+        "`holdall check --repair` puts a record back that this computer has seen; if nothing shows that it is the right \
+         one, say so with `--record {file}`"
+    )
 }
 
 /// Tells where a machine's chain is broken: damage where something is missing, else a note.
@@ -239,7 +285,10 @@ fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {
     let DamagedRecord { position, reason } = damaged;
     let file = format!("records/{}", record_file(*position));
     Refusal::new(Exit::Damage, format!("{file} in the repository is damaged: {reason}"))
-        .hint("the other snapshots are not affected; put back a copy of that file")
+        .hint(format!(
+            "the other snapshots are not affected; put back a copy of that file; {}",
+            way_out(&record_file(*position))
+        ))
         .into()
 }
 

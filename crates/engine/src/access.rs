@@ -1,6 +1,6 @@
 //! A repository together with the keys that open it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use holdall_crypto::{KeyRing, RepositoryKeys, SigningKey};
@@ -183,6 +183,11 @@ impl Access {
     /// Whether the repository is in a directory, where the machine itself gives receipts, and not on a server.
     pub fn is_in_directory(&self) -> bool {
         self.receipts_from == self.signing.public()
+    }
+
+    /// Its folder for what may be deleted at any time.
+    pub fn cache(&self) -> &Path {
+        &self.cache
     }
 
     /// The repository itself.

@@ -52,6 +52,14 @@ pub enum EngineError {
         /// None found, or several.
         reason: String,
     },
+    /// No record can be put in a place.
+    #[error("no record for {file}: {reason}")]
+    NoRecord {
+        /// The place, as a file of the repository.
+        file: String,
+        /// None is known, or several.
+        reason: &'static str,
+    },
     /// The snapshot has no such path.
     #[error("{path} is not in snapshot {snapshot}")]
     NoPath {

@@ -62,8 +62,9 @@ pub use mend::{MendReport, MendedSnapshot, mend};
 pub use probes::{Samples, content_probe, cpu_probes};
 pub use records::amend::{Amendment, amend};
 pub use records::chains::{BreakKind, ChainBreak};
-pub use records::put_back::put_back_records;
-pub use records::record_list::each_record_behind;
+pub use records::gone::{GoneRecord, give_up};
+pub use records::put_back::{put_back_record_at, put_back_records};
+pub use records::record_list::{PutBack, each_record_behind, gone_records};
 pub use records::snapshot::{DamagedRecord, Snapshot};
 pub use records::snapshots::{
     Forgotten, Listed, find_snapshot, newest_with, snapshots, snapshots_by_cache,

@@ -185,6 +185,21 @@ pub trait OwnedRepository: Repository + Compacting {
     /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is deleted then.
     fn prune(&self, dry_run: bool) -> Result<PruneReport, RepositoryError>;
 
+    /// Stores a record again as [`Repository::put_back_record`] does, where nothing in the repository shows that it was
+    /// there: the owner says so. The root of its tree has to be stored.
+    ///
+    /// # Errors
+    /// As there.
+    fn vouch_for_record(&self, stored: &Bytes) -> Result<(), RepositoryError>;
+
+    /// Puts a tombstone in the place of a record that is gone, of which somebody has the bytes: nobody waits for it any
+    /// more, and its machine's chain stays whole.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`] if something is in its place, or it is another repository's;
+    /// [`RepositoryError::InUse`].
+    fn bury_lost(&self, stored: &Bytes) -> Result<(), RepositoryError>;
+
     /// Scrubs, and mends what can be mended: packs from their parity, and what is sound of others.
     /// Nothing is made worse: damaged files are kept. With `dry_run`, says only what can be done.
     ///

@@ -169,7 +169,7 @@ impl Repository for EmbeddedRepository {
             Source::Shared(_) => Some(self.signer()),
             Source::Place(_) => None,
         };
-        store.put_back_record(stored, signer)
+        store.put_back_record(stored, signer, false)
     }
 
     fn describe(&self) -> Result<Description, RepositoryError> {
@@ -276,6 +276,14 @@ impl Repository for EmbeddedRepository {
 }
 
 impl OwnedRepository for EmbeddedRepository {
+    fn vouch_for_record(&self, stored: &Bytes) -> Result<(), RepositoryError> {
+        self.owned()?.put_back_record(stored, None, true)
+    }
+
+    fn bury_lost(&self, stored: &Bytes) -> Result<(), RepositoryError> {
+        self.owned()?.bury_lost(stored)
+    }
+
     fn forget(&self, snapshots: &[RecordHash]) -> Result<(), RepositoryError> {
         self.owned()?.forget(snapshots, TombstoneReason::Request)
     }

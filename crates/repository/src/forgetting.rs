@@ -6,7 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use holdall_format::{RecordHash, RecordKind, SignedContext, TagToken, Tombstone, TombstoneReason};
+use bytes::Bytes;
+use holdall_format::{
+    RecordHash, RecordKind, SignedContext, StoredRecord, TagToken, Tombstone, TombstoneReason,
+};
 use holdall_protocol::RepositoryError;
 
 use crate::records::{self, RecordEntry};
@@ -146,20 +149,48 @@ impl Store {
     ) -> Result<(), RepositoryError> {
         self.appender()?;
         for entry in entries {
-            let (_, stored) = records::read(self.layout(), entry.position)?;
-            let tombstone = Tombstone {
-                reason,
-                record: entry.hash,
-                log_position: entry.position,
-                forgotten_ns: self.now_ns(),
-                signer: self.signer().public(),
-                head_bytes: stored.record.head_bytes,
-            };
-            let signed = tombstone.signed_bytes();
-            let signature = self.signer().sign(SignedContext::Tombstone, &signed);
-            // Whoever took the lease over may be adding to what is to be forgotten.
-            self.records().bury(&tombstone.encode(&signature), || self.lease().renew())?;
+            self.bury_one(records::read(self.layout(), entry.position)?.1, reason)?;
         }
+        Ok(())
+    }
+
+    fn bury_one(
+        &self,
+        stored: StoredRecord,
+        reason: TombstoneReason,
+    ) -> Result<(), RepositoryError> {
+        let tombstone = Tombstone {
+            reason,
+            record: stored.record.hash(),
+            log_position: stored.receipt.log_position,
+            forgotten_ns: self.now_ns(),
+            signer: self.signer().public(),
+            head_bytes: stored.record.head_bytes,
+        };
+        let signed = tombstone.signed_bytes();
+        let signature = self.signer().sign(SignedContext::Tombstone, &signed);
+        // Whoever took the lease over may be adding to what is to be forgotten.
+        self.records().bury(&tombstone.encode(&signature), || self.lease().renew())
+    }
+
+    /// Answers [`holdall_protocol::OwnedRepository::bury_lost`].
+    ///
+    /// # Errors
+    /// As said there.
+    pub(crate) fn bury_lost(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
+        let stored = StoredRecord::decode(bytes)?;
+        let position = stored.receipt.log_position;
+        let _commit = self.lock_commit();
+        self.appender()?;
+        let layout = self.layout();
+        let is_taken =
+            layout.record(position).is_there()? || layout.tombstone(position).is_there()?;
+        if is_taken || stored.receipt.repository != self.repository() {
+            let reason = "it is another repository's, or its place is taken".to_owned();
+            return Err(RepositoryError::Refused { reason });
+        }
+        self.bury_one(stored, TombstoneReason::Request)?;
+        self.log().at_least(position.saturating_add(1));
         Ok(())
     }
 }

@@ -79,6 +79,7 @@ mod putting;
 mod putting_back;
 mod raised;
 mod reading;
+mod record_claim;
 mod records;
 mod recovery;
 mod repair;

@@ -9,6 +9,7 @@ use crate::clear_parts::{ClearParts, highest_generation, put_spare};
 use crate::layout::{Layout, MARKER_TEXT};
 use crate::lease::Lease;
 use crate::opening::make_ready;
+use crate::record_claim::Claim;
 use crate::records;
 use crate::store::{Access, Store};
 use crate::wrappings::SignedSet;
@@ -52,7 +53,8 @@ pub(crate) fn put_back(
 }
 
 impl Store {
-    /// Answers [`holdall_protocol::Repository::put_back_record`], where receipts have that signer if there is one.
+    /// Answers [`holdall_protocol::Repository::put_back_record`], where receipts have that signer if there is one, and
+    /// `vouch_for_record` where the owner vouches.
     ///
     /// # Errors
     /// As said there.
@@ -60,6 +62,7 @@ impl Store {
         &self,
         bytes: &Bytes,
         signer: Option<PublicKey>,
+        is_vouched: bool,
     ) -> Result<(), RepositoryError> {
         let stored = StoredRecord::decode(bytes)?;
         if stored.receipt.repository != self.repository() {
@@ -71,18 +74,19 @@ impl Store {
         let commit = self.lock_commit();
         self.appender()?;
         let head = &stored.record.head;
-        let is_gone = !self.layout().record(stored.receipt.log_position).is_there()?;
-        let is_snapshot = head.kind == RecordKind::Snapshot;
-        if is_gone && is_snapshot {
-            let root = self.lookup_stored_holding(&commit, vec![head.root])?;
-            if root.copies.is_empty() {
-                return Err(refused("what it needs was deleted"));
-            }
+        let position = stored.receipt.log_position;
+        let is_gone = !self.layout().record(position).is_there()?;
+        let needs_root = is_vouched || (is_gone && head.kind == RecordKind::Snapshot);
+        let root = self.lookup_stored_holding(&commit, vec![head.root])?;
+        let claim = Claim { has_root: !root.copies.is_empty(), is_vouched };
+        if needs_root && !claim.has_root {
+            return Err(refused("what it needs is not stored any more"));
         }
         let _place = self.room().take_reserved(bytes.len() as u64, || self.quota_used_bytes())?;
         self.lease().renew()?;
-        self.records().put_back(&stored, bytes)?;
-        self.no_longer_strange(self.layout().record(stored.receipt.log_position).path());
+        self.records().put_back(&stored, bytes, claim)?;
+        self.log().at_least(position.saturating_add(1));
+        self.no_longer_strange(self.layout().record(position).path());
         Ok(())
     }
 }

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,6 +27,7 @@ use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
 use crate::parallel::in_parallel;
 use crate::publish::Published;
+use crate::record_claim::{Claim, Left, Place};
 use crate::reread::of_the_file;
 use crate::storage::Stored;
 
@@ -220,7 +221,7 @@ impl Records {
 
     /// Records that others follow in the chains of their machines and that are not there, tombstones neither,
     /// unless they were given up; and the position of the one that follows. That the newest of a machine is lost
-    /// is known to the machine alone. Where a file could not be read, it may be that, and none is lost.
+    /// know those who saw it. Where a file could not be read, it may be that, and none is lost.
     pub(crate) fn lost(&self) -> BTreeMap<RecordHash, u64> {
         if !self.is_whole {
             return BTreeMap::new();
@@ -255,11 +256,13 @@ impl Records {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores a record again where its file is damaged or gone; it is durable when this returns. What is sound stays.
+    /// Stores a record again where its file is damaged or gone and `claim` shows that it was here; it is durable when
+    /// this returns. What is sound stays.
     pub(crate) fn put_back(
         &self,
         stored: &StoredRecord,
         bytes: &[u8],
+        claim: Claim,
     ) -> Result<(), RepositoryError> {
         let entry = RecordEntry::of(stored, bytes);
         let path = self.layout.record(entry.position);
@@ -276,11 +279,18 @@ impl Records {
             Err(_) if self.layout.tombstone(entry.position).is_there()? => {
                 return Err(RepositoryError::Refused { reason: "it was forgotten".to_owned() });
             }
-            Err(_) if is_given_up || !was_here(&entries, &entry, &path, (own_from, bytes))? => {
-                let reason = "nothing shows that it was here, or it was given up".to_owned();
-                return Err(RepositoryError::Refused { reason });
+            Err(_) if is_given_up => {
+                return Err(RepositoryError::Refused { reason: "it was given up".to_owned() });
             }
-            Err(at) => at,
+            Err(at) => {
+                let left = path.read_limited(STORED_MAX_BYTES).ok().flatten();
+                let left = Left::of(&left.unwrap_or_default(), bytes, own_from);
+                if !claim.shows(place_in_chain(&entries, &entry), &left) {
+                    let reason = "nothing shows that it was here".to_owned();
+                    return Err(RepositoryError::Refused { reason });
+                }
+                at
+            }
         };
         if read(&self.layout, entry.position).is_err() {
             path.replace(bytes)?;
@@ -304,8 +314,9 @@ impl Records {
         path.put_new_while(renew, tombstone)?;
         let entry = RecordEntry::of_tombstone(&buried, &head, tombstone);
         let mut entries = self.lock();
-        if let Some(known) = entries.iter_mut().find(|known| known.position == entry.position) {
-            *known = entry;
+        match entries.binary_search_by_key(&entry.position, |known| known.position) {
+            Ok(at) => entries[at] = entry,
+            Err(at) => entries.insert(at, entry),
         }
         drop(entries);
         self.layout.record(buried.log_position).remove()
@@ -433,25 +444,16 @@ pub(crate) fn read(
     Ok((bytes.into(), stored))
 }
 
-/// Whether a record lay where no sound one does. Another may have had its place, in a copy of the repository that went
-/// on by itself, or before it was set back. So one that is here must follow it, or what is left of the file agree with
-/// its `bytes` from `own_from` on, where no two records are alike.
-fn was_here(
-    entries: &[RecordEntry],
-    entry: &RecordEntry,
-    path: &Stored,
-    (own_from, bytes): (usize, &[u8]),
-) -> Result<bool, RepositoryError> {
-    /// Fewer may agree by chance, and in the fields of receipts.
-    const AGREE_BYTES: usize = 128;
+/// Where a record that is not among these would come in its machine's chain.
+fn place_in_chain(entries: &[RecordEntry], entry: &RecordEntry) -> Place {
     if entries.iter().any(|other| other.previous == entry.hash) {
-        return Ok(true);
+        return Place::Followed;
     }
-    // What can not be read, is zero or is cut off says nothing.
-    let left = path.read_limited(STORED_MAX_BYTES).ok().flatten().unwrap_or_default();
-    let pairs = left.iter().zip(bytes).skip(own_from).filter(|(left, _)| **left != 0);
-    let (agree, differ): (Vec<_>, Vec<_>) = pairs.partition(|(left, right)| left == right);
-    Ok(agree.len() >= AGREE_BYTES && agree.len() > differ.len())
+    let newest = entries.iter().rev().find(|other| other.machine == entry.machine);
+    let is_next = newest.map_or(entry.previous == NO_RECORD, |newest| {
+        newest.hash == entry.previous && newest.position < entry.position
+    });
+    if is_next { Place::NextOfChain } else { Place::Neither }
 }
 
 /// Reads a tombstone and checks it and its position.
@@ -510,6 +512,12 @@ pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
 /// Whether the disk gives a file of that path, of a record or a tombstone.
 pub(crate) fn is_given(path: &Stored) -> bool {
     path.read_limited(STORED_MAX_BYTES).is_ok_and(|bytes| bytes.is_some())
+}
+
+/// The log position of the record whose file that is, if it is one.
+pub(crate) fn position_of(layout: &Layout, path: &Path) -> Option<u64> {
+    let number = path.file_name().and_then(|name| name.to_str()).and_then(number_of)?;
+    (layout.record(number).path() == path).then_some(number)
 }
 
 /// Where a record lies, or its tombstone.

@@ -11,7 +11,7 @@ use holdall_diagnosis::{
 };
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError,
-    Patterns, Source,
+    Patterns, PutBack, Source,
 };
 use holdall_format::record_file;
 use holdall_meter::cost::Slowness;
@@ -33,7 +33,7 @@ use crate::open;
 use crate::output::{Shown, count, duration, local_time, size};
 use crate::patience;
 use crate::progress::counted_ahead;
-use crate::receipts::Receipts;
+use crate::receipts::{NOT_THERE, Receipts};
 use crate::recordable;
 use crate::remembered;
 use crate::selection::{PATTERN_HINT, check_added, check_idle};
@@ -230,12 +230,7 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
     let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
     let (listed, error) = match holdall_engine::snapshots_by_cache(access) {
         Ok(listed) => {
-            for position in &listed.put_back {
-                app.output.note(format_args!(
-                    "records/{} was damaged or gone in the repository; this computer's copy was put back",
-                    record_file(*position)
-                ));
-            }
+            listed.put_back.iter().for_each(|record| tell_put_back(app, record));
             let error = listing::tell_damage(app, access, &listed).err();
             (Some(listed), error)
         }
@@ -247,6 +242,21 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
         None => {}
     }
     listed
+}
+
+/// Says that a record was put back. Where nothing in the repository told that it was gone, more may be gone.
+fn tell_put_back(app: &App, record: &PutBack) {
+    let file = record_file(record.position);
+    match record.untold {
+        None => app.output.note(format_args!(
+            "records/{file} was damaged or gone in the repository; this computer's copy was put back"
+        )),
+        Some(id) => {
+            let message = format!("{id} was gone: {NOT_THERE}. records/{file} was put back");
+            let hint = "newer records of other computers may be gone, too: run `holdall check --repair` there";
+            app.damage(&Refusal::new(Exit::Damage, message).hint(hint).into());
+        }
+    }
 }
 
 /// The refusal of pipes through which nothing came, where there are no other sources: as where that is seen before.

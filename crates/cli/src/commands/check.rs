@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_engine::{
-    Access, BreakKind, DamagedPath, DamagedRecord, Snapshot, Verify, VerifyProgress, VerifyReport,
+    Access, BreakKind, DamagedPath, DamagedRecord, GoneRecord, Snapshot, Verify, VerifyProgress,
+    VerifyReport, put_back_record_at,
 };
 use holdall_format::record_file;
 use holdall_protocol::{RepairReport, ScrubDamage, ScrubProgress, ScrubReport};
@@ -31,6 +32,8 @@ Examples: holdall check                 reads everything again and checks hashes
           holdall check --repair -n     says what of the damage could be mended
           holdall check --repair --from /mnt/second
                                         fetches what is lost from another repository
+          holdall check --repair --record 000000000000002a
+                                        says that what this computer, or --from, has of that record is the right one
           holdall check --parity 5      from now on keeps 5 % of parity beside each pack
 
 What can not be mended counts as missing, and the next backup that has it sends it again. Damaged \
@@ -64,6 +67,9 @@ pub(crate) struct Args {
     from: Option<String>,
     #[command(flatten)]
     from_key: SecondKey,
+    /// With --repair: puts this record back, named by its file in `records`, where nothing shows which one it was
+    #[arg(long, value_name = "N", requires = "repair", value_parser = parse_record)]
+    record: Option<u64>,
 }
 
 impl Args {
@@ -109,7 +115,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let second = args.second(app)?;
     let other = second.as_ref().map(|second| second.access.config().repository);
     let (access, keeper) = open::access_beside(app, other)?;
-    let put_back = put_back_records(args, app, &access, second.as_ref())?;
+    let put_back = put_back_records(args, app, (&access, &keeper), second.as_ref())?;
     let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
     let (lacking, is_short) = (open::lacking(app)?, unlisted.is_some());
     let mut found = Found { lacking, is_short, repaired: put_back, ..Found::default() };
@@ -128,6 +134,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let exit = report(app, &found, args.reads(), args.part())?;
     if found.may_affect_more_paths() && args.verify != Some(Share::All) {
         app.output.say("`holdall check --verify all` names the paths that are affected")?;
+    }
+    if let Some(record) = found.damaged_record() {
+        app.output.say(format_args!("{}", listing::way_out(record)))?;
     }
     listing::tell_unknown(app, &access)?;
     let Some(error) = unlisted else { return Ok(exit) };
@@ -157,6 +166,8 @@ impl Records {
         };
         let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
         let unlisted = missing.map(only_damage).transpose()?;
+        let gone: Vec<_> =
+            listing::untold(app, access, &listed)?.into_iter().map(gone_record).collect();
         let broken = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
             BreakKind::LeftOut(count) => {
                 let reason = listing::left_out(count);
@@ -167,9 +178,14 @@ impl Records {
                 None
             }
         });
-        let damaged = listed.damaged.into_iter().chain(broken).collect();
+        let damaged = listed.damaged.into_iter().chain(broken).chain(gone).collect();
         Ok(Self { snapshots: listed.snapshots, damaged, unlisted })
     }
+}
+
+fn gone_record(gone: &GoneRecord) -> DamagedRecord {
+    let reason = format!("{:#}", Error::from(listing::is_gone(gone)));
+    DamagedRecord { position: gone.position, reason }
 }
 
 /// Tells damage, which is what a check is for, from what keeps it from checking.
@@ -201,18 +217,25 @@ fn keep_parity(app: &App, keeper: &Keeper, percent: u8) -> Result<()> {
 fn put_back_records(
     args: &Args,
     app: &App,
-    access: &Access,
+    (access, keeper): (&Access, &Keeper),
     second: Option<&Second>,
 ) -> Result<u64> {
-    if !args.mend.repair || args.mend.dry_run {
+    if !args.mend.repair {
         return Ok(0);
     }
-    let known = Receipts::in_state(&app.folders.state).newest_stored(access.config().repository);
+    let dry_run = args.mend.dry_run;
+    let known = || Receipts::in_state(&app.folders.state).all_stored(access.config().repository);
     let second = second.map(|second| &second.access);
-    let repairs = holdall_engine::put_back_records(access, known, second)?;
+    let mut repairs = Vec::new();
+    if let Some(position) = args.record {
+        let owner = keeper.to_repair()?;
+        repairs.push(put_back_record_at(access, owner, position, known(), second, dry_run)?);
+    }
+    repairs.extend(holdall_engine::put_back_records(access, known(), second, dry_run)?);
+    repairs.dedup();
     let report = RepairReport { repairs, ..RepairReport::default() };
-    repairs::tell(app, &report, false)?;
-    Ok(report.repairs.len() as u64)
+    repairs::tell(app, &report, dry_run)?;
+    Ok(if dry_run { 0 } else { report.repairs.len() as u64 })
 }
 
 /// Mends what the repository can mend by itself, and then what a second one has.
@@ -286,6 +309,12 @@ fn verify(
     Ok(holdall_engine::verify(access, snapshots, how, &app.run(), &mut show)?)
 }
 
+fn parse_record(text: &str) -> Result<u64, String> {
+    let name = text.trim_start_matches("records/");
+    u64::from_str_radix(name, 16)
+        .map_err(|_| "it is the name of a file in `records`: up to 16 hexadecimal digits".into())
+}
+
 fn parse_share(text: &str) -> Result<Share, String> {
     match text.trim_end_matches('%').parse() {
         _ if text == "all" => Ok(Share::All),
@@ -353,6 +382,12 @@ impl Found {
             snapshot: Some(path.snapshot.clone()),
             reason: path.reason.clone(),
         }));
+    }
+
+    /// The file name of a record that is damaged or gone.
+    fn damaged_record(&self) -> Option<&str> {
+        let mut records = self.damaged.iter().filter(|damage| damage.kind == "record");
+        records.find_map(|damage| Some(damage.what.text().rsplit_once("records/")?.1))
     }
 
     /// Whether something is damaged that may hold content of any path.

@@ -1,9 +1,11 @@
 //! `holdall forget`.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use anyhow::Result;
-use holdall_engine::{Listed, Snapshot};
+use bytes::Bytes;
+use holdall_engine::{Access, Listed, Snapshot};
 use holdall_format::{MachineId, RecordHash, SeriesId};
 use holdall_protocol::{RepositoryError, WaitingDeletion};
 use holdall_repository::retention::{Aged, Backwards, Came, Reason, keep};
@@ -22,6 +24,7 @@ use crate::keeper::Keeper;
 use crate::listing;
 use crate::open::{self, Patience};
 use crate::output::{Shown, local_time, rfc3339};
+use crate::receipts::Receipts;
 use crate::sources::{not_empty, snapshot_name};
 
 /// Forgets snapshots: those that are named, or those that rules do not keep
@@ -101,9 +104,15 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let (filter, token) = (args.filter.resolve()?, args.token.read(&app.interrupt)?);
     let (access, keeper) = open::access_and_keeper(app, Patience::default())?;
-    let all = listing::all(app, &access)?;
+    let all = holdall_engine::snapshots(&access)?;
+    let gone = named_gone(args, app, &access, &all, &filter)?;
+    // Whoever says what is to become of what is gone has been told.
+    if gone.is_empty() || gone.len() < args.snapshots.len() {
+        listing::tell_damage(app, &access, &all)?;
+    }
     let listed = &all.snapshots;
-    let (lost, names) = lost_and_there(&args.snapshots, listed, &filter);
+    let (mut lost, names) = lost_and_there(&args.snapshots, listed, &filter);
+    lost.retain(|id| !gone.contains_key(id));
     let judged = if args.snapshots.is_empty() {
         refuse_damaged(&all, &keeper)?;
         let mut dated = dated(listed, SystemClock.now_ns());
@@ -119,11 +128,17 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         true => None,
         false => keeper.forget(token.as_ref(), &goes)?,
     };
-    for id in lost.iter().filter(|_| !args.dry_run) {
+    for stored in gone.values().filter(|_| !args.dry_run) {
+        holdall_engine::give_up(access.cache(), keeper.to_give_up()?, stored)?;
+    }
+    for id in lost.iter().chain(gone.keys()).filter(|_| !args.dry_run) {
         app.output.note(format_args!("record {id} is given up: nothing waits for it any more"));
     }
     // Pruned before anything is told: telling it may fail.
-    let pruned = args.prune.then(|| keeper.prune(token.as_ref(), false));
+    let pruned = args.prune.then(|| {
+        prune::check_whole(app, access.repository().as_ref(), access.config().repository)?;
+        keeper.prune(token.as_ref(), false).map_err(anyhow::Error::from)
+    });
     let told = tell(args, app, &judged, waiting.as_ref());
     let (count, are) = (goes.len(), if waiting.is_some() { "will be" } else { "were" });
     app.output.told(told, format_args!("{count} snapshots {are} forgotten"), args.dry_run)?;
@@ -131,6 +146,22 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         prune::tell_done(app, &pruned?, false)?;
     }
     Ok(Exit::Done)
+}
+
+/// Those of the records that are gone, and that this computer knows, whose whole ids are among the names; as they were
+/// stored.
+fn named_gone(
+    args: &Args,
+    app: &App,
+    access: &Access,
+    all: &Listed,
+    filter: &Wanted<'_>,
+) -> Result<BTreeMap<RecordHash, Bytes>> {
+    let missed = Receipts::in_state(&app.folders.state).missed(access, all)?;
+    let missed = missed.iter().map(|stored| (stored.record.hash(), Bytes::from(stored.encode())));
+    let gone = all.gone.iter().map(|gone| (gone.id, gone.stored.clone())).chain(missed);
+    let is_named = |id: &RecordHash| args.snapshots.iter().any(|name| *name == id.to_string());
+    Ok(gone.filter(|(id, _)| filter.is_empty() && is_named(id)).collect())
 }
 
 /// Whole ids of which there is no snapshot, which are those of lost records or of nothing; and all other names.

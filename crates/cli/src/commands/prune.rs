@@ -1,6 +1,7 @@
 //! `holdall prune`.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
+use holdall_engine::gone_records;
 use holdall_format::RepositoryId;
 use holdall_protocol::{AskedPrune, PruneReport, Repository};
 use serde::Serialize;
@@ -8,6 +9,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::deletions::TokenArgs;
 use crate::exit::Exit;
+use crate::listing;
 use crate::open::{self, Patience};
 use crate::output::{Shown, count, local_time, rfc3339, size};
 use crate::receipts::Receipts;
@@ -24,8 +26,8 @@ Example: holdall prune --dry-run
 A server prunes by itself, once an hour, and now with an administrator's token (`holdall admin token`, \
 then --admin-token-file FILE).
 
-If anything is missing or can not be read, a snapshot too that this machine has the receipt of, nothing \
-is deleted: run `holdall check`.
+If anything is missing or can not be read, a record too that this machine has seen, nothing is deleted: \
+run `holdall check`.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 13 not allowed, \
 14 server unreachable, 20 damage found, and nothing deleted, 130 interrupted")]
@@ -47,14 +49,22 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Refuses to delete anything where the snapshot is gone that this machine has the newest receipt of: what
+const NOTHING: &str = "nothing is deleted";
+
+/// Refuses to delete anything where a record is gone that this machine has the receipt of, or has seen: what
 /// only that one needs would be taken for unneeded.
 ///
 /// # Errors
-/// As for [`Receipts::check_sealed`].
+/// As for [`Receipts::check_sealed`]; damage where one is gone.
 pub(super) fn check_whole(app: &App, repository: &dyn Repository, id: RepositoryId) -> Result<()> {
     let receipts = Receipts::in_state(&app.folders.state);
-    receipts.check_sealed(repository, id).context("nothing is deleted")
+    receipts.check_sealed(repository, id).context(NOTHING)?;
+    let gone = gone_records(&app.folders.cache.join(id.to_string()), repository, id)?;
+    // What another record follows, the repository misses by itself, until it is given up.
+    match gone.iter().find(|gone| !gone.is_followed) {
+        Some(gone) => Err(Error::from(listing::is_gone(gone)).context(NOTHING)),
+        None => Ok(()),
+    }
 }
 
 /// Says what a prune did, or would do.

@@ -1,6 +1,6 @@
 //! `holdall tag`.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use holdall_engine::{Access, Amendment, Snapshot};
 use holdall_format::limits::{RECORD_MAX_TAGS, RECORD_NAME_MAX_BYTES};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use crate::exit::{Exit, Refusal};
 use crate::listing;
 use crate::open;
 use crate::output::Shown;
+use crate::receipts::Receipts;
 use crate::sources::snapshot_name;
 
 /// Changes tags of snapshots, and pins them
@@ -142,8 +143,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let amendments = chosen.iter().map(|snapshot| args.change.of(snapshot));
     let amendments: Vec<_> = amendments.filter_map(Result::transpose).collect::<Result<_, _>>()?;
-    if !amendments.is_empty() {
-        holdall_engine::amend(&access, &amendments)?;
+    if let Some(stored) = holdall_engine::amend(&access, &amendments)? {
+        Receipts::in_state(&app.folders.state)
+            .remember_amendment(&access, &stored)
+            .context("the snapshots were changed, but the receipt could not be kept")?;
     }
     // What was changed is, even if that can not be told, or nobody listens any more.
     tell(app, &amendments, chosen.len()).unwrap_or_else(|error| {

@@ -13,13 +13,13 @@ const SPARE: &str = "spare/0000000000000001";
 const MARKER: &str = "holdall-repository";
 
 /// A machine with a backup in a directory.
-struct Place {
-    machine: Machine,
+pub(crate) struct Place {
+    pub(crate) machine: Machine,
     home: TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Self { machine: Machine::new(), home: folder() };
         small_tree(&place.path("tree"));
         let (repo, kit) = (place.path("repo"), place.path("kit"));
@@ -28,25 +28,25 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path("repo").join(name)
     }
 
-    fn back_up(&self, machine: &Machine) -> Outcome {
+    pub(crate) fn back_up(&self, machine: &Machine) -> Outcome {
         self.run(machine, &["backup", text(&self.path("tree"))])
     }
 
-    fn run(&self, machine: &Machine, args: &[&str]) -> Outcome {
+    pub(crate) fn run(&self, machine: &Machine, args: &[&str]) -> Outcome {
         machine.run([args, &["-r", text(&self.path("repo"))]].concat())
     }
 
     /// Restores the newest snapshot and compares it.
     #[track_caller]
-    fn restores(&self, machine: &Machine) {
+    pub(crate) fn restores(&self, machine: &Machine) {
         let target = self.path("restored");
         let _ = fs::remove_dir_all(&target);
         self.run(machine, &["restore", "latest", "--target", text(&target)]).expect(0);
@@ -65,11 +65,11 @@ fn flip(file: &Path) {
     fs::write(file, bytes).unwrap();
 }
 
-fn cut(file: &Path) {
+pub(crate) fn cut(file: &Path) {
     fs::write(file, "").unwrap();
 }
 
-fn remove(file: &Path) {
+pub(crate) fn remove(file: &Path) {
     fs::remove_file(file).unwrap();
 }
 
@@ -180,7 +180,7 @@ fn a_kit_of_another_repository_makes_nothing_anew() {
 }
 
 /// The records of a repository, by their names.
-fn records(repo: &Path) -> Vec<PathBuf> {
+pub(crate) fn records(repo: &Path) -> Vec<PathBuf> {
     let mut records: Vec<_> =
         fs::read_dir(repo.join("records")).unwrap().map(|entry| entry.unwrap().path()).collect();
     records.sort();
@@ -284,6 +284,8 @@ fn a_record_of_a_copy_that_went_on_by_itself_takes_no_place() {
         };
         back_up(&copy, "of the copy").expect(0);
         copy_folder(&copy, &good);
+        // It would be put back from there.
+        fs::remove_dir_all(place.machine.path("cache")).unwrap();
         // It has not the snapshot of the copy, which this machine has the receipt of.
         back_up(&repo, "of the original").expect(20);
         let newest = |repo: &Path| records(repo).remove(1);
@@ -304,7 +306,7 @@ fn a_record_of_a_copy_that_went_on_by_itself_takes_no_place() {
     }
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
     let mut copying = std::process::Command::new("cp");
     assert!(copying.arg("-a").arg(from).arg(to).status().unwrap().success());
 }

@@ -50,6 +50,7 @@ mod lost_sectors;
 mod mistakes;
 mod mounts;
 mod moving;
+mod newest_gone;
 mod nth_call;
 mod nth_call_served;
 mod ordinary;

@@ -35,7 +35,8 @@ impl RecordCache {
         Self { place: folder.join("records") }
     }
 
-    /// What is kept, as far as it can be read: in the order of the log.
+    /// What is kept, as far as it can be read: in the order of the log. One that is gone may have the position of another
+    /// one, which comes first.
     pub(crate) fn load(&self) -> Vec<ListedRecord> {
         let read = read_whole(&self.place).ok().map(Bytes::from);
         let Some(mut bytes) = read.filter(|bytes| bytes.starts_with(&MAGIC)) else {
@@ -44,7 +45,7 @@ impl RecordCache {
         bytes.advance(MAGIC.len());
         let mut records: Vec<ListedRecord> = Vec::new();
         while let Some(record) = next_record(&mut bytes) {
-            if records.last().is_some_and(|last| last.position >= record.position) {
+            if records.last().is_some_and(|last| last.position > record.position) {
                 break;
             }
             records.push(record);
@@ -110,7 +111,7 @@ mod tests {
         cache.add(&record(7, b"seven"));
         assert_eq!(cache.load()[..2], two);
         assert_eq!(cache.load()[2..], [record(7, b"seven")]);
-        cache.add(&record(7, b"again"));
+        cache.add(&record(6, b"not in order"));
         assert_eq!(cache.load().len(), 3);
         let bytes = fs::read(&cache.place).unwrap();
         for length in 0..bytes.len() {
@@ -163,8 +164,14 @@ mod tests {
         let positions: Vec<_> = listed.damaged.iter().map(|one| one.position).collect();
         assert_eq!((listed.snapshots.len(), &positions[..]), (2, &[2][..]));
         world.repository.lose_record(2);
-        let listed = crate::records::snapshots::snapshots_by_cache(&world.access).unwrap();
-        assert_eq!((listed.snapshots.len(), listed.damaged.len()), (1, 1));
+        // It stays known, and is told each time, by whoever looks.
+        for look in [crate::records::snapshots::snapshots_by_cache, crate::snapshots] {
+            let listed = look(&world.access).unwrap();
+            assert_eq!((listed.snapshots.len(), listed.damaged.len()), (1, 1));
+            let gone: Vec<_> =
+                listed.gone.iter().map(|one| (one.position, one.is_followed)).collect();
+            assert_eq!(gone, [(3, false)]);
+        }
     }
 
     #[test]
@@ -177,7 +184,8 @@ mod tests {
             damaged[at] ^= 1;
             fs::write(&cache, damaged).unwrap();
             let listed = crate::records::snapshots::snapshots_by_cache(&world.access).unwrap();
-            assert_eq!((listed.snapshots.len(), listed.damaged.len()), (3, 0), "{at}");
+            let told = (listed.snapshots.len(), listed.damaged.len(), listed.gone.len());
+            assert_eq!(told, (3, 0, 0), "{at}");
             assert_eq!(fs::read(&cache).unwrap(), bytes, "{at}");
         }
     }

@@ -4,6 +4,7 @@
 //! the whole new state; [`crate::snapshots`] shows the newest one. Nothing is put for it, so it needs
 //! no session to back up.
 
+use bytes::Bytes;
 use holdall_crypto::{RecordSecret, Sealer, SystemEntropy};
 use holdall_format::RecordKind;
 use holdall_protocol::SessionPurpose;
@@ -25,18 +26,18 @@ pub struct Amendment<'a> {
     pub pinned: bool,
 }
 
-/// Amends snapshots, one after the other.
+/// Amends snapshots, one after the other. Gives the last amendment as it was stored, with its receipt.
 ///
 /// # Errors
 /// [`EngineError::Crypto`] for tags over their limits; what keeps a record from being published.
 /// Those before it are amended then.
-pub fn amend(access: &Access, amendments: &[Amendment<'_>]) -> Result<(), EngineError> {
+pub fn amend(access: &Access, amendments: &[Amendment<'_>]) -> Result<Option<Bytes>, EngineError> {
     let grant = access.repository.open_session(&SessionPurpose::Read)?;
     let mut chain = ChainEnd { head: grant.head, sequence: grant.sequence };
     let (config, entropy) = (&access.config, Box::new(SystemEntropy));
     let keys = access.keys.sealing();
     let mut sealer = Sealer::new(keys, config.suite, LEVEL, entropy);
-    let published = amendments.iter().try_for_each(|amendment| {
+    let published = amendments.iter().try_fold(None, |_, amendment| {
         let new = NewRecord {
             kind: RecordKind::Amendment,
             series: amendment.snapshot.series,
@@ -45,10 +46,12 @@ pub fn amend(access: &Access, amendments: &[Amendment<'_>]) -> Result<(), Engine
             pinned: amendment.pinned,
             amends: Some(amendment.snapshot.id),
         };
-        publish(access, &mut sealer, &grant.session, &mut chain, &new).map(drop)
+        publish(access, &mut sealer, &grant.session, &mut chain, &new).map(Some)
     });
     let closed = access.repository.close_session(&grant.session);
-    published.and(closed.map_err(Into::into))
+    let published = published?;
+    closed?;
+    Ok(published)
 }
 
 #[cfg(test)]

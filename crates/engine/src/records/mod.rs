@@ -12,6 +12,7 @@
 pub(crate) mod amend;
 pub(crate) mod chains;
 pub(crate) mod checked_records;
+pub(crate) mod gone;
 pub(crate) mod lost;
 pub(crate) mod put_back;
 pub(crate) mod receipt_signers;

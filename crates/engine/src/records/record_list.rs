@@ -1,11 +1,16 @@
 //! Asking for the stored records of a repository: all of them, or those that this machine lacks.
 
-use holdall_format::record_file;
+use std::cmp::Reverse;
+use std::convert::Infallible;
+use std::path::Path;
+
+use holdall_format::{RecordHash, RepositoryId, record_file};
 use holdall_protocol::{
     ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigest, Repository, RepositoryError,
 };
 
 use crate::cache::record_cache::RecordCache;
+use crate::records::gone::{GoneRecord, gone_among};
 use crate::records::sound_records::{at, sound_in_place_of_damaged};
 use crate::{Access, EngineError};
 
@@ -13,8 +18,19 @@ use crate::{Access, EngineError};
 pub(crate) struct Known {
     /// In the order of the log.
     pub(crate) records: Vec<ListedRecord>,
-    /// Log positions of those that were damaged or gone there, and that this machine had and stored again.
-    pub(crate) put_back: Vec<u64>,
+    /// Those that were damaged or gone there, and that this machine had and stored again.
+    pub(crate) put_back: Vec<PutBack>,
+    /// Those that this machine has seen, and that are still gone.
+    pub(crate) gone: Vec<GoneRecord>,
+}
+
+/// A record that was damaged or gone in the repository, and that this machine had and stored again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PutBack {
+    /// Its log position.
+    pub position: u64,
+    /// Its id, if nothing in the repository told that it was gone. Then more may be gone that nobody here has seen.
+    pub untold: Option<RecordHash>,
 }
 
 /// Lists all records, of which those that this machine has seen are not sent again.
@@ -35,7 +51,7 @@ pub(crate) fn list_by_cache(access: &Access) -> Result<Known, EngineError> {
     if seen == 0 || records.len() > seen {
         cache.replace(&records);
     }
-    Ok(Known { records, put_back: Vec::new() })
+    Ok(Known { records, put_back: Vec::new(), gone: Vec::new() })
 }
 
 /// Lists all records where the repository has others than those that are known. Known ones that are sound where the
@@ -45,20 +61,75 @@ fn list_anew(
     cache: &RecordCache,
     known: &[ListedRecord],
 ) -> Result<Known, EngineError> {
-    let mut records = list_all(access)?;
+    let (repository, id) = (access.repository.as_ref(), access.config.repository);
+    let mut records = list_records(repository)?;
+    let damaged = sound_in_place_of_damaged(known, &records);
+    let gone = gone_among(repository, id, known, &records)?;
+    let offered = damaged.iter().cloned().chain(gone.iter().map(GoneRecord::listed)).collect();
+    // One that is refused stays known: the reason may pass, and nobody else may have it.
+    let offer = |record: &ListedRecord| {
+        Ok::<_, Infallible>(repository.put_back_record(&record.stored).is_ok())
+    };
+    let Ok(taken) = offer_in_turn(offered, offer);
+    taken.iter().for_each(|record| put_in(&mut records, record));
+    let (back, gone): (Vec<_>, Vec<_>) =
+        gone.into_iter().partition(|gone| taken.contains(&gone.listed()));
+    let untold = |position| {
+        let found = back.iter().find(|gone| gone.position == position && !gone.is_followed);
+        found.map(|gone| gone.id)
+    };
+    let put_back = taken.iter().map(|record| record.position);
+    let put_back =
+        put_back.map(|position| PutBack { position, untold: untold(position) }).collect();
     let mut kept = records.clone();
-    let mut put_back = Vec::new();
-    // What follows a record shows that it was here, and so comes first.
-    for record in sound_in_place_of_damaged(known, &records).into_iter().rev() {
-        // One that is refused stays known: the reason may pass, and nobody else may have it.
-        if access.repository.put_back_record(&record.stored).is_ok() {
-            put_back.push(record.position);
-            put_in(&mut records, &record);
-        }
-        put_in(&mut kept, &record);
-    }
+    damaged.iter().for_each(|record| put_in(&mut kept, record));
+    kept.extend(gone.iter().map(GoneRecord::listed));
+    kept.sort_by_key(|record| record.position);
     cache.replace(&kept);
-    Ok(Known { records, put_back })
+    Ok(Known { records, put_back, gone })
+}
+
+/// The records that are gone from the repository of that id, of those that `cache`, its folder of caches, knows. It
+/// takes no key.
+///
+/// # Errors
+/// If the records can not be listed, or what is stored can not be asked for.
+pub fn gone_records(
+    cache: &Path,
+    repository: &dyn Repository,
+    id: RepositoryId,
+) -> Result<Vec<GoneRecord>, EngineError> {
+    let known = RecordCache::within(cache).load();
+    gone_among(repository, id, &known, &list_records(repository)?)
+}
+
+/// Offers records to be put back, one at a time: from the last to the first, since what follows a record shows that it
+/// was here; and those that were not taken from the first to the last, since each may be the next of its chain. Gives
+/// those that were taken, of each log position one.
+///
+/// # Errors
+/// What `offer` fails with.
+pub(crate) fn offer_in_turn<E>(
+    mut offered: Vec<ListedRecord>,
+    offer: impl Fn(&ListedRecord) -> Result<bool, E>,
+) -> Result<Vec<ListedRecord>, E> {
+    offered.sort_by_key(|record| Reverse(record.position));
+    let mut taken: Vec<ListedRecord> = Vec::new();
+    for _ in 0..2 {
+        let mut left = Vec::new();
+        for record in offered {
+            if taken.iter().any(|other| other.position == record.position) {
+                continue;
+            }
+            match offer(&record)? {
+                true => taken.push(record),
+                false => left.push(record),
+            }
+        }
+        left.reverse();
+        offered = left;
+    }
+    Ok(taken)
 }
 
 /// Has a record take the place of the one under the same log position.
@@ -82,9 +153,9 @@ fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<(), En
     })
 }
 
-pub(crate) fn list_all(access: &Access) -> Result<Vec<ListedRecord>, EngineError> {
+pub(crate) fn list_records(repository: &dyn Repository) -> Result<Vec<ListedRecord>, EngineError> {
     let mut records = Vec::new();
-    each_record_behind(access.repository.as_ref(), 0, None, |listed| {
+    each_record_behind(repository, 0, None, |listed| {
         records.push(listed);
         Ok(())
     })?;

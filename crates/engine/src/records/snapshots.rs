@@ -14,11 +14,13 @@ use holdall_protocol::{ListedRecord, RepositoryError};
 use holdall_tree::Cursor;
 
 use crate::blocks::Nodes;
+use crate::cache::record_cache::RecordCache;
 use crate::error::is_damaged;
 use crate::records::chains::{BreakKind, ChainBreak, Chains};
 use crate::records::checked_records::{CheckedRecords, MARKED_AFTER};
+use crate::records::gone::{GoneRecord, gone_among};
 use crate::records::receipt_signers::Keepers;
-use crate::records::record_list::{Known, each_record_behind, list_by_cache};
+use crate::records::record_list::{Known, PutBack, list_by_cache, list_records};
 use crate::records::retention_tombstones::LetGo;
 use crate::records::snapshot_path::key_of;
 use crate::{Access, DamagedRecord, EngineError, Snapshot};
@@ -44,8 +46,12 @@ pub struct Listed {
     pub snapshots: Vec<Snapshot>,
     /// The records that are damaged: snapshots that are lost, or tags that are.
     pub damaged: Vec<DamagedRecord>,
-    /// Log positions of records that were damaged in the repository, and that this machine had and stored again.
-    pub put_back: Vec<u64>,
+    /// Records that were damaged or gone in the repository, and that this machine had and stored again.
+    pub put_back: Vec<PutBack>,
+    /// Records that this machine has seen, and that are gone.
+    pub gone: Vec<GoneRecord>,
+    /// Ids of the records that hold tags and pins.
+    pub amendments: Vec<RecordHash>,
     /// Records that were let go, in order of the log.
     pub forgotten: Vec<Forgotten>,
     /// Where a machine's chain of records is broken, in order of the log.
@@ -55,10 +61,12 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Whether no record is known to be there that can not be seen.
+    /// Whether no record is known that can not be seen.
     pub fn is_all(&self) -> bool {
         let is_left_out = |kind| matches!(kind, BreakKind::LeftOut(_));
-        self.damaged.is_empty() && !self.breaks.iter().any(|broken| is_left_out(broken.kind))
+        self.damaged.is_empty()
+            && self.gone.is_empty()
+            && !self.breaks.iter().any(|broken| is_left_out(broken.kind))
     }
 
     /// Snapshots and checkpoints, oldest first.
@@ -79,9 +87,12 @@ impl Listed {
 /// [`RepositoryError::OtherFormat`](holdall_protocol::RepositoryError::OtherFormat) for a record of
 /// a version that is to come; if the repository can not be asked.
 pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
+    let records = list_records(access.repository.as_ref())?;
     let mut opening = Opening::of(access);
-    let repository = access.repository.as_ref();
-    each_record_behind(repository, 0, None, |listed| opening.add(&listed, Signatures::Check))?;
+    records.iter().try_for_each(|listed| opening.add(listed, Signatures::Check))?;
+    let known = RecordCache::within(&access.cache).load();
+    let (repository, id) = (access.repository.as_ref(), access.config.repository);
+    opening.found.gone = gone_among(repository, id, &known, &records)?;
     Ok(opening.finish())
 }
 
@@ -92,7 +103,7 @@ pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
 /// # Errors
 /// As for [`snapshots`].
 pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
-    let Known { records, put_back } = list_by_cache(access)?;
+    let Known { records, put_back, gone } = list_by_cache(access)?;
     let marks = CheckedRecords::within(&access.cache);
     let checked = marks.count_in(&records, &access.keys);
     let mut opening = Opening::of(access);
@@ -101,7 +112,8 @@ pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
         let signatures = if was_checked { Signatures::CheckedBefore } else { Signatures::Check };
         opening.add(listed, signatures)?;
     }
-    let listed = Listed { put_back, ..opening.finish() };
+    (opening.found.put_back, opening.found.gone) = (put_back, gone);
+    let listed = opening.finish();
     let first_damaged = listed.damaged.iter().map(|damaged| damaged.position).min();
     let sound =
         records.partition_point(|listed| first_damaged.is_none_or(|at| listed.position < at));
@@ -163,7 +175,10 @@ impl<'a> Opening<'a> {
         let (snapshot, head) = open_record(self.access, opener, keepers, listed, signatures)?;
         self.found.breaks.extend(self.chains.follow(snapshot.id, listed.position, &head));
         match head.amends {
-            Some(amended) => self.amendments.push((amended, snapshot)),
+            Some(amended) => {
+                self.found.amendments.push(snapshot.id);
+                self.amendments.push((amended, snapshot));
+            }
             None if snapshot.checkpoint => self.found.checkpoints.push(snapshot),
             None => self.found.snapshots.push(snapshot),
         }

@@ -13,17 +13,16 @@ pub(crate) fn is_sound(listed: &ListedRecord) -> bool {
     }
 }
 
-/// Those of the known records that are sound and lie under log positions where what is listed is not, or where nothing is
-/// although others follow.
+/// Those of the known records that are sound and lie under log positions where what is listed is not.
 pub(crate) fn sound_in_place_of_damaged(
     known: &[ListedRecord],
     listed: &[ListedRecord],
 ) -> Vec<ListedRecord> {
-    let end = listed.last().map_or(0, |last| last.position);
-    let is_better = |known: &&ListedRecord| match at(listed, known.position) {
-        // Where both are the same nothing is to be chosen, and signatures take time.
-        Ok(at) => known.stored != listed[at].stored && !is_sound(&listed[at]) && is_sound(known),
-        Err(_) => known.position < end && is_sound(known),
+    // Where both are the same nothing is to be chosen, and signatures take time.
+    let is_better = |known: &&ListedRecord| {
+        at(listed, known.position).is_ok_and(|at| {
+            known.stored != listed[at].stored && !is_sound(&listed[at]) && is_sound(known)
+        })
     };
     known.iter().filter(is_better).cloned().collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use holdall_format::{ObjectId, RecordHash, RecordKind};
+use holdall_format::{ObjectId, RecordHash, RecordKind, record_file};
 use holdall_protocol::RepositoryError;
 
 use crate::closure::{Closed, descend};
@@ -11,7 +11,7 @@ use crate::index::{Holder, Mark};
 use crate::layout::number_of;
 use crate::moving::IfDamaged;
 use crate::publish::damaged;
-use crate::records::RecordEntry;
+use crate::records::{self, RecordEntry};
 use crate::store::{CommitGuard, Store};
 use crate::superseded;
 
@@ -76,7 +76,16 @@ impl Store {
             return Err(damaged(&*path, format!("{reason}; nothing is deleted while it is so")));
         }
         if let Some((path, reason)) = self.unreadable() {
-            return Err(damaged(&*path, format!("{reason}; nothing is deleted while it is so")));
+            let way_out = match records::position_of(self.layout(), &path) {
+                Some(at) => format!(
+                    ": put a copy of the file back, or run `holdall check --repair`, with `--record {}` if nothing \
+                     shows which record that was",
+                    record_file(at)
+                ),
+                None => String::new(),
+            };
+            let reason = format!("{reason}; nothing is deleted while it is so{way_out}");
+            return Err(damaged(&*path, reason));
         }
         if let Some(mark) = self.index().state().superseded.unreadable {
             let path = superseded::held_file(self.layout(), mark);

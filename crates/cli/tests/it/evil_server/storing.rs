@@ -253,6 +253,7 @@ fn without_receipts_nobody_can_know_of_a_second_history_and_that_is_said() {
     let older = stage.lists[1].clone();
     let state = stage.desk.path("config/state/receipts");
     std::fs::remove_dir_all(&state).unwrap();
+    stage.drop_cache();
     let shown = stage.run_under(instead(older), LIST);
     assert_eq!(shown.code, Some(0), "without a receipt nobody can know: {}", shown.stderr);
     let told = "can not tell whether this is all";
