@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use holdall_crypto::{
-    Entropy, IdKeys, KeyRing, Opener, PlainObject, RepositoryKeys, Sealer, suite_for_this_cpu,
+    IdKeys, KeyRing, Opener, PlainObject, RepositoryKeys, Sealer, SystemEntropy, suite_for_this_cpu,
 };
 use holdall_format::{Block, BlockKind, FormatError, ObjectId, Suite};
 use holdall_meter::{Moved, Probe, Step};
@@ -52,30 +52,27 @@ struct Bench {
     samples: Samples,
 }
 
-/// The steps, in the order in which a backup takes them, on `samples`. `entropy` makes a source for each thread.
-pub fn cpu_probes(
-    samples: Samples,
-    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + Clone + 'static,
-) -> Vec<Probe> {
-    let keys = Arc::new(RepositoryKeys::derive(&KeyRing::generate(&mut *entropy())));
+/// The steps, in the order in which a backup takes them, on `samples`.
+pub fn cpu_probes(samples: Samples) -> Vec<Probe> {
+    let keys = Arc::new(RepositoryKeys::derive(&KeyRing::generate(&mut SystemEntropy)));
     let bench = Bench { keys, samples };
     let mut probes = vec![chunk(&bench), id(&bench)];
     for level in LEVELS {
         let name = format!("compress at level {level} and seal");
-        probes.push(seal(&bench, Suite::Aes256Gcm, level, name, TEXT, entropy.clone()));
+        probes.push(seal(&bench, Suite::Aes256Gcm, level, name, TEXT));
     }
     for (suite, name) in SUITES {
         let name = format!("seal, {name}");
-        probes.push(seal(&bench, suite, 1, name, INCOMPRESSIBLE, entropy.clone()));
+        probes.push(seal(&bench, suite, 1, name, INCOMPRESSIBLE));
     }
     for (suite, name) in SUITES {
-        probes.push(open(&bench, suite, format!("open, {name}"), INCOMPRESSIBLE, entropy.clone()));
+        probes.push(open(&bench, suite, format!("open, {name}"), INCOMPRESSIBLE));
     }
     for kind in [INCOMPRESSIBLE, TEXT] {
-        probes.push(check(&bench, kind, entropy.clone()));
+        probes.push(check(&bench, kind));
     }
     let name = "open and decompress".to_owned();
-    probes.push(open(&bench, Suite::Aes256Gcm, name, TEXT, entropy));
+    probes.push(open(&bench, Suite::Aes256Gcm, name, TEXT));
     probes.push(nodes(&bench.keys));
     probes
 }
@@ -83,16 +80,18 @@ pub fn cpu_probes(
 /// All that the processor does with `content` in a backup: cutting it into chunks, their ids,
 /// compressing as fast as a backup does whose limit is the processor, sealing, and opening again what
 /// was sealed.
-pub fn content_probe(
-    content: Arc<Vec<u8>>,
-    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
-) -> Probe {
-    let keys = Arc::new(RepositoryKeys::derive(&KeyRing::generate(&mut *entropy())));
+pub fn content_probe(content: Arc<Vec<u8>>) -> Probe {
+    let keys = Arc::new(RepositoryKeys::derive(&KeyRing::generate(&mut SystemEntropy)));
     probe("chunk, hash, compress, seal and check", "the source's own", move || {
         let mut steps = Steps {
             chunker: Chunker::new(keys.chunker_key()),
             ids: keys.ids().clone(),
-            sealer: Sealer::new(keys.sealing(), suite_for_this_cpu(), LEVELS[0], entropy()),
+            sealer: Sealer::new(
+                keys.sealing(),
+                suite_for_this_cpu(),
+                LEVELS[0],
+                Box::new(SystemEntropy),
+            ),
             opener: Opener::new(keys.sealing(), keys.repository()),
         };
         let (content, mut at) = (Arc::clone(&content), 0);
@@ -179,18 +178,11 @@ fn block(bench: &Bench, kind: &str) -> (Vec<PlainObject>, Vec<u8>) {
     (vec![PlainObject { id, refs: Vec::new(), len: plain.len() }], plain)
 }
 
-fn seal(
-    bench: &Bench,
-    suite: Suite,
-    level: i32,
-    name: String,
-    kind: &'static str,
-    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
-) -> Probe {
+fn seal(bench: &Bench, suite: Suite, level: i32, name: String, kind: &'static str) -> Probe {
     let bench = bench.clone();
     probe(name, kind, move || {
         let (objects, plain) = block(&bench, kind);
-        let mut sealer = Sealer::new(bench.keys.sealing(), suite, level, entropy());
+        let mut sealer = Sealer::new(bench.keys.sealing(), suite, level, Box::new(SystemEntropy));
         Box::new(move || {
             let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
             let output_bytes = sealed.map_or(0, |block| block.bytes().len() as u64);
@@ -200,26 +192,16 @@ fn seal(
 }
 
 /// Its input counts as plain bytes too, so that it can be compared with sealing.
-fn open(
-    bench: &Bench,
-    suite: Suite,
-    name: String,
-    kind: &'static str,
-    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
-) -> Probe {
-    let begin = with_sealed(bench, (suite, kind), entropy, |_, opener, sealed| {
+fn open(bench: &Bench, suite: Suite, name: String, kind: &'static str) -> Probe {
+    let begin = with_sealed(bench, (suite, kind), |_, opener, sealed| {
         opener.open(sealed, BlockKind::Chunks).is_ok()
     });
     probe(name, kind, begin)
 }
 
 /// What is done with each sealed block before it leaves: it is opened, and its ids are computed anew.
-fn check(
-    bench: &Bench,
-    kind: &'static str,
-    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
-) -> Probe {
-    let begin = with_sealed(bench, (Suite::Aes256Gcm, kind), entropy, |keys, opener, sealed| {
+fn check(bench: &Bench, kind: &'static str) -> Probe {
+    let begin = with_sealed(bench, (Suite::Aes256Gcm, kind), |keys, opener, sealed| {
         opener.check(sealed, BlockKind::Chunks, keys.ids()).is_ok()
     });
     probe("open and compare ids", kind, begin)
@@ -229,13 +211,12 @@ fn check(
 fn with_sealed(
     bench: &Bench,
     (suite, kind): (Suite, &'static str),
-    entropy: impl Fn() -> Box<dyn Entropy> + Send + Sync + 'static,
     take: impl Fn(&RepositoryKeys, &mut Opener, &Block<Vec<u8>>) -> bool + Copy + Send + Sync + 'static,
 ) -> impl Fn() -> Step + Send + Sync + 'static {
     let bench = bench.clone();
     move || {
         let (objects, plain) = block(&bench, kind);
-        let mut sealer = Sealer::new(bench.keys.sealing(), suite, 3, entropy());
+        let mut sealer = Sealer::new(bench.keys.sealing(), suite, 3, Box::new(SystemEntropy));
         let sealed = sealer.seal(BlockKind::Chunks, &objects, &plain);
         let mut opener = Opener::new(bench.keys.sealing(), bench.keys.repository());
         let (keys, plain_bytes) = (Arc::clone(&bench.keys), plain.len() as u64);
@@ -300,22 +281,10 @@ mod tests {
 
     use super::*;
 
-    /// Every byte is different from the one before.
-    struct Counting(u8);
-
-    impl Entropy for Counting {
-        fn fill(&mut self, bytes: &mut [u8]) {
-            for byte in bytes {
-                self.0 = self.0.wrapping_add(1);
-                *byte = self.0;
-            }
-        }
-    }
-
     #[test]
     fn all_of_a_sources_content_goes_through_all_steps() {
         let content = Arc::new(text(CHUNKED_BYTES + 100_000, 7));
-        let mut step = (content_probe(content, || Box::new(Counting(0))).begin)();
+        let mut step = (content_probe(content).begin)();
         let goes = [step(), step(), step()].map(|moved| (moved.input_bytes, moved.output_bytes));
         assert_eq!(goes.map(|(input, _)| input), [CHUNKED_BYTES as u64, 100_000, 8 << 20]);
         for (input, output) in goes {
@@ -325,7 +294,7 @@ mod tests {
 
     #[test]
     fn every_step_does_its_work_and_text_becomes_smaller() {
-        let probes = cpu_probes(Samples { text, incompressible }, || Box::new(Counting(0)));
+        let probes = cpu_probes(Samples { text, incompressible });
         assert_eq!(probes.len(), 2 + LEVELS.len() + 2 * SUITES.len() + 2 + 1 + 1);
         for probe in probes {
             let moved = (probe.begin)()();

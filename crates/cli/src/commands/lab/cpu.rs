@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use holdall_crypto::SystemEntropy;
 use holdall_engine::Samples;
 use holdall_lab::{Measurement, Probed, Stop, incompressible, measure_probe, text};
 use holdall_meter::Probe;
@@ -65,7 +64,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         "", "", "MB/s each core", "MB/s all cores", "becomes"
     ))?;
     let samples = Samples { text, incompressible };
-    for probe in holdall_engine::cpu_probes(samples, || Box::new(SystemEntropy)) {
+    for probe in holdall_engine::cpu_probes(samples) {
         let one = measure_probe(&probe, 1, time, &stop)?;
         keep(app, &probe, &one, &mut slowest)?;
         let all = match all_cores {

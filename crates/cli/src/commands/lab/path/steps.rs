@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytes::Bytes;
-use holdall_crypto::SystemEntropy;
 use holdall_diagnosis::LabServer;
 use holdall_engine::{MAX_READERS, PUT_TARGET_BYTES};
 use holdall_lab::disk::{Access, DiskFiles, Row, Until, measure as measure_row, measure_fsync};
@@ -141,7 +140,7 @@ impl Steps<'_, '_> {
                 .note("The source's files are empty: there is nothing for the processor to do.");
             return Ok(());
         }
-        let probe = holdall_engine::content_probe(content, || Box::new(SystemEntropy));
+        let probe = holdall_engine::content_probe(content);
         let cores = u32::try_from(backup::cores()).unwrap_or(u32::MAX);
         let probed = measure_probe(&probe, cores, STEP_TIME, &self.place.stop)?;
         let becomes = probed.output_ratio * 100.0;
