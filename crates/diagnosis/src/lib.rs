@@ -25,6 +25,7 @@ mod fits;
 mod forecast;
 mod lab_server;
 mod own_limit;
+pub mod path;
 mod progress;
 mod shares;
 mod side;

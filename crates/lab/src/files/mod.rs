@@ -5,12 +5,13 @@
 mod census;
 mod ladder;
 mod mix;
+mod not_seen;
 mod small;
 
 pub use census::{Items, LeftOut, count_items};
-use holdall_meter::LatencyCount;
 pub use ladder::{LADDER_BYTES, measure_size};
 pub use mix::{MIX_BYTES, measure_mix};
+pub use not_seen::not_seen;
 pub use small::{SmallFiles, measure_small};
 
 use std::fs::{self, File};
@@ -18,6 +19,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use holdall_meter::LatencyCount;
 use serde::Serialize;
 
 use crate::{Measurement, Stop};

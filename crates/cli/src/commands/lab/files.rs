@@ -7,7 +7,7 @@ use anyhow::Result;
 use holdall_lab::LabError;
 use holdall_lab::files::{
     FilesMeasured, LADDER_BYTES, MIX_BYTES, SmallFiles, count_items, measure_mix, measure_size,
-    measure_small,
+    measure_small, not_seen,
 };
 
 use super::circumstances::Circumstances;
@@ -204,29 +204,6 @@ impl Told<'_> {
         }
         Ok(())
     }
-}
-
-/// What a count or a walk does not have, in sentences.
-pub(super) fn not_seen(
-    unreadable_directories: u64,
-    mount_points: u64,
-) -> impl Iterator<Item = String> {
-    let said = |number: u64, one: &str, several: &str| match number {
-        0 => None,
-        1 => Some(one.to_owned()),
-        number => Some(format!("{} {several}", count(number))),
-    };
-    let unreadable = said(
-        unreadable_directories,
-        "1 directory could not be read, or not wholly: what lies in it is missing here.",
-        "directories could not be read, or not wholly: what lies in them is missing here.",
-    );
-    let mounted = said(
-        mount_points,
-        "1 directory has another file system mounted, which is not looked into.",
-        "directories have other file systems mounted, which are not looked into.",
-    );
-    unreadable.into_iter().chain(mounted)
 }
 
 /// A file's size in the units that it comes out even in.

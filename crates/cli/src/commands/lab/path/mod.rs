@@ -1,53 +1,30 @@
 //! `holdall lab path`: the whole path of a backup, step by step, and a real backup beside it.
 //!
-//! A repository is append-only: a backup to measure with would stay in it for as long as its rules
-//! keep snapshots. So the backups that are measured go into a temporary repository, and the repository
-//! that was named is not opened at all; it says where the path leads. Of a directory, the temporary
-//! repository lies beside it, on the same disk. Of a server, every request of the backup goes over the
-//! wire with as many bytes, and the server writes what would be stored to its disk, makes it durable
-//! and forgets it ([`through`]); only its index is kept here, in memory where there is room.
+//! The measuring itself is done by [`holdall_diagnosis::path`]; here it is asked for, given a client, and told.
 
+mod client;
 mod ladder;
-mod looks;
-mod pipeline;
-mod sent;
-mod steps;
 mod target;
-mod through;
 mod told;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use holdall_lab::path::{Content, Limits, Sample, Shape, Tree, walk};
+use holdall_diagnosis::path::{MEMORY_DIR, Measuring};
 use holdall_lab::report::Fact;
 
-use super::files::not_seen;
 use super::place::Place;
 use crate::app::App;
+use crate::commands::backup;
 use crate::exit::{Exit, Refusal};
 use crate::lab_report::ReportArgs;
-use crate::output::{count, size};
 use crate::{quantity, remembered};
 
-use ladder::Ladder;
-use pipeline::{Pipeline, Ran, Reached, Series, Subject};
-use steps::Steps;
-use target::Target;
+use client::{TemporaryClient, out_of_path};
 use told::Told;
 
 /// How much of a source is measured at most, unless --size says.
 const USUAL_BYTES: u64 = 256 << 20;
-/// Beside the tree on which every step is measured, each other one has this part of what may be measured.
-const OTHER_TREES_PART: u64 = 4;
-/// They have all of their files where that is this much.
-const WHOLE_TREE_BYTES: u64 = 64 << 20;
-/// How many items of a source are measured at most.
-const MOST_ITEMS: u64 = 50_000;
-/// How long walking and reading may take.
-const WALK_LIMIT: Duration = Duration::from_secs(15);
-
 /// Measures every step of a backup's path, and a real backup beside them
 ///
 /// Walks through SOURCE and reads it, lets the processor do its part on what was read, measures the
@@ -87,11 +64,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     args.report.check()?;
     let source = args.source.as_deref().map(directory).transpose()?;
-    let target = Target::find(app)?;
-    let (dir, notes) = target.place(app)?;
+    let target = target::find(app)?;
+    let (dir, notes) = target::place(&target, app)?;
     let mut place = Place::open(&dir, app)?;
     // A run to a server that was killed left its index there, and only such a run needs that folder.
-    place.sweep(Path::new(pipeline::MEMORY_DIR));
+    place.sweep(Path::new(MEMORY_DIR));
     let mut circumstances = place.circumstances();
     if let Some(source) = &source {
         circumstances.add_place("source", source);
@@ -104,19 +81,20 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     notes.into_iter().chain([target.words()]).for_each(|note| circumstances.note(note));
     circumstances.tell(&app.output)?;
-    let told = Told::new(app);
-    let mut measuring =
-        Measuring { app, place: &place, target: &target, told, ladder: Ladder::default() };
+    let (mut told, client) = (Told::new(app), TemporaryClient(app));
+    let at = (&place.scratch, app.interrupt.flag());
+    let mut measuring = Measuring::new(&client, backup::cores(), at, &target, &mut told);
     let size = args.size.unwrap_or(USUAL_BYTES);
     match &source {
-        Some(source) => measuring.source(source, size)?,
-        None => measuring.trees(size)?,
+        Some(source) => measuring.source(source, size),
+        None => measuring.trees(size),
     }
-    let Measuring { told, ladder, .. } = measuring;
+    .map_err(out_of_path)?;
+    let climbed = measuring.end();
     let mut report = circumstances.report(told.rows());
     let leads_to = remembered::place(app);
     report.facts.extend(leads_to.map(|place| Fact::new(holdall_diagnosis::REPOSITORY, &place)));
-    ladder.conclude(app, told.notes(), &mut report)?;
+    ladder::conclude(climbed, app, told.notes(), &mut report)?;
     args.report.finish(app, &report)?;
     place.close()?;
     Ok(told.exit(args.fail_below))
@@ -131,153 +109,4 @@ fn directory(path: &Path) -> Result<PathBuf> {
         return Err(refusal.hint("name the directory that it lies in").into());
     }
     Ok(path)
-}
-
-/// What goes on.
-struct Measuring<'a, 'b> {
-    app: &'a App,
-    place: &'a Place,
-    target: &'a Target,
-    told: Told<'b>,
-    ladder: Ladder,
-}
-
-impl Measuring<'_, '_> {
-    /// Every step, and the backups of a source that is there.
-    fn source(&mut self, source: &Path, size: u64) -> Result<()> {
-        let pipeline = Pipeline::new(self.app, self.place, self.target)?;
-        let most_bytes = pipeline.most_bytes(size)?;
-        let sample = self.steps(source, most_bytes, &pipeline)?;
-        self.told.note("SOURCE is not changed, so no backup with 1 % changed is measured.");
-        let subject = Subject { name: String::new(), starts: &sample.starts, made: None };
-        let ran = self.series(&pipeline, &subject, &sample)?;
-        self.ladder.reached(&ran);
-        Ok(())
-    }
-
-    /// Every step, and the backups of trees that are made.
-    fn trees(&mut self, size: u64) -> Result<()> {
-        let pipeline = Pipeline::new(self.app, self.place, self.target)?;
-        let most_bytes = pipeline.most_bytes(size)?;
-        self.told.note("Every step is measured on a tree of mixed files with text.");
-        let contents = Content::ALL.into_iter();
-        let all = contents.flat_map(|content| {
-            [Shape::Mixed, Shape::FewLarge, Shape::ManySmall].map(|shape| (shape, content))
-        });
-        for (number, (shape, content)) in all.enumerate() {
-            let is_ladders = number == 0;
-            let share = match is_ladders {
-                // A backup of it is to take long enough for a verdict.
-                true => most_bytes as f64 / shape.bytes() as f64,
-                false => (most_bytes / OTHER_TREES_PART) as f64 / WHOLE_TREE_BYTES as f64,
-            };
-            let tree = Tree { shape, content, share };
-            let folder = self.place.scratch.path().join(format!("tree-{number}"));
-            tree.make(&self.place.scratch, &folder, &self.place.stop)?;
-            let starts = [folder.clone()];
-            let sample = match is_ladders {
-                true => self.steps(&folder, u64::MAX, &pipeline)?,
-                false => self.whole(&folder)?,
-            };
-            let name = format!(", {}, {}", shape.words(), content.words());
-            let subject = Subject { name, starts: &starts, made: Some((&tree, &folder)) };
-            let ran = self.series(&pipeline, &subject, &sample)?;
-            if is_ladders {
-                self.ladder.reached(&ran);
-            }
-            tree.remove(&self.place.scratch, &folder)?;
-        }
-        Ok(())
-    }
-
-    /// All of a tree that was made, so that it can be dropped from the cache like a source.
-    fn whole(&self, folder: &Path) -> Result<Sample> {
-        let (walked, _) = walk(folder, WALK_LIMIT, &self.place.stop)?;
-        Ok(Sample::of(&walked, Limits { items: u64::MAX, bytes: u64::MAX }))
-    }
-
-    /// Each step alone; what was measured of the source.
-    fn steps(&mut self, source: &Path, most_bytes: u64, pipeline: &Pipeline) -> Result<Sample> {
-        let stop = &self.place.stop;
-        let (walked, row) = walk(source, WALK_LIMIT, stop)?;
-        let limits = Limits { items: MOST_ITEMS, bytes: most_bytes };
-        let sample = Sample::of(&walked, limits);
-        let mut steps = Steps {
-            app: self.app,
-            place: self.place,
-            target: self.target,
-            told: &mut self.told,
-            ladder: &mut self.ladder,
-        };
-        steps.walked(&row)?;
-        if sample.files() == 0 {
-            let what = format!("{} has no file of up to {}", source.display(), size(most_bytes));
-            return Err(Refusal::new(Exit::Failed, what).hint("give a larger --size").into());
-        }
-        steps.measure(&sample, pipeline)?;
-        self.told.note(what_is_measured(&sample, (walked.items, walked.bytes), walked.ended_early));
-        not_seen(walked.unreadable_directories, walked.mount_points)
-            .for_each(|note| self.told.note(note));
-        Ok(sample)
-    }
-
-    /// The backups and the restore of a subject, which is what is in `sample`; the first backup finds none of it
-    /// in the cache, where that can be.
-    fn series(
-        &mut self,
-        pipeline: &Pipeline,
-        subject: &Subject<'_>,
-        sample: &Sample,
-    ) -> Result<Reached> {
-        let mut series = pipeline.begin(sample.items, sample.bytes)?;
-        sample.drop_cached();
-        let read_before = holdall_sys::process::bytes_read_from_disks();
-        let mut first = series.backup(subject)?;
-        first.cache = Some(sample.cache(first.bytes, read_before));
-        self.told.ran(("first backup", true), &subject.name, &first)?;
-        self.told.counts(&first);
-        let unchanged = series.backup(subject)?;
-        self.told.ran(("unchanged backup", false), &subject.name, &unchanged)?;
-        if let Some((tree, folder)) = subject.made {
-            tree.change(folder)?;
-            let changed = series.backup(subject)?;
-            self.told.ran(("backup, 1 % changed", false), &subject.name, &changed)?;
-        }
-        let restored = self.restore(pipeline, &mut series, first.stored_bytes)?;
-        self.told.ran(("restore", true), &subject.name, &restored)?;
-        series.end()?;
-        Ok(Reached { first, unchanged, restored })
-    }
-
-    /// A restore of so many bytes that are stored. It finds none of a repository's disk in the cache, where that can
-    /// be; over a wire there is no such disk, and what lies here of a server's repository is as it is.
-    fn restore(
-        &self,
-        pipeline: &Pipeline,
-        series: &mut Series<'_>,
-        stored_bytes: u64,
-    ) -> Result<Ran> {
-        let repository = self.whole(&series.repository())?;
-        if pipeline.wire().is_none() {
-            repository.drop_cached();
-        }
-        let read_before = holdall_sys::process::bytes_read_from_disks();
-        let mut restored = series.restore()?;
-        restored.cache = Some(repository.cache(stored_bytes, read_before));
-        Ok(restored)
-    }
-}
-
-/// Which part of a source it is about, in a sentence.
-fn what_is_measured(sample: &Sample, (items, bytes): (u64, u64), is_more: bool) -> String {
-    let part = format!("{} items, {}", count(sample.items), size(sample.bytes));
-    if sample.is_whole {
-        return format!("All of the source is measured: {part}.");
-    }
-    let more = if is_more { " seen until then" } else { "" };
-    format!(
-        "Of the source's {} items, {}{more}, the first that fit are measured: {part}.",
-        count(items),
-        size(bytes)
-    )
 }

@@ -1,13 +1,14 @@
 //! The rows of `lab path`, as they are measured.
 
-use anyhow::Result;
+use std::io;
+
+use holdall_diagnosis::path::{Ran, Telling};
 use holdall_lab::Measurement;
 use holdall_lab::disk::Cache;
 use serde::Serialize;
 
 use super::super::rate::Slowest;
 use super::super::table::{figure, latency, latency_heads, megabytes, operations};
-use super::pipeline::Ran;
 use crate::app::App;
 use crate::exit::Exit;
 use crate::output::{count, size};
@@ -35,49 +36,6 @@ impl<'a> Told<'a> {
         Self { app, slowest: Slowest::default(), notes: Vec::new(), has_heads: false }
     }
 
-    /// One more row.
-    ///
-    /// # Errors
-    /// If standard output can not be written.
-    pub(super) fn row(&mut self, measurement: &Measurement) -> Result<()> {
-        let how = measurement.cache.map(Cache::words).unwrap_or_default();
-        self.tell(&Row { measurement, stored_bytes: None }, how)
-    }
-
-    /// A backup or a restore, and whether its bytes were moved.
-    ///
-    /// # Errors
-    /// If standard output can not be written.
-    pub(super) fn ran(&mut self, (what, moved): (&str, bool), of: &str, ran: &Ran) -> Result<()> {
-        let measurement = ran.measurement(format!("{what}{of}"), moved);
-        let row = Row {
-            measurement: &measurement,
-            stored_bytes: Some(ran.stored_bytes).filter(|&stored| stored > 0),
-        };
-        let stored = row.stored_bytes.map(|stored| format!("{} stored, ", size(stored)));
-        let cache = measurement.cache.map(|cache| format!("{}, ", cache.words()));
-        let how = format!(
-            "{}{}limited by {}",
-            cache.unwrap_or_default(),
-            stored.unwrap_or_default(),
-            ran.verdict.limited_by
-        );
-        if ran.problems > 0 {
-            self.note(format!("{what}{of}: {} items could not be read.", count(ran.problems)));
-        }
-        self.tell(&row, &how)
-    }
-
-    /// A first backup, by which `--fail-below` goes.
-    pub(super) fn counts(&mut self, ran: &Ran) {
-        self.slowest.add(Some(ran.rate(ran.bytes)));
-    }
-
-    /// One more sentence for the end.
-    pub(super) fn note(&mut self, note: impl Into<String>) {
-        self.notes.push(note.into());
-    }
-
     /// All sentences.
     pub(super) fn notes(&self) -> &[String] {
         &self.notes
@@ -93,7 +51,7 @@ impl<'a> Told<'a> {
         self.slowest.exit(limit)
     }
 
-    fn tell(&mut self, row: &Row<'_>, how: &str) -> Result<()> {
+    fn tell(&mut self, row: &Row<'_>, how: &str) -> io::Result<()> {
         let output = &self.app.output;
         if !std::mem::replace(&mut self.has_heads, true) {
             let heads = latency_heads();
@@ -115,5 +73,40 @@ impl<'a> Told<'a> {
         )?;
         self.slowest.keep(measurement);
         Ok(())
+    }
+}
+
+impl Telling for Told<'_> {
+    fn row(&mut self, measurement: &Measurement) -> io::Result<()> {
+        let how = measurement.cache.map(Cache::words).unwrap_or_default();
+        self.tell(&Row { measurement, stored_bytes: None }, how)
+    }
+
+    fn ran(&mut self, (what, moved): (&str, bool), of: &str, ran: &Ran) -> io::Result<()> {
+        let measurement = ran.measurement(format!("{what}{of}"), moved);
+        let row = Row {
+            measurement: &measurement,
+            stored_bytes: Some(ran.stored_bytes).filter(|&stored| stored > 0),
+        };
+        let stored = row.stored_bytes.map(|stored| format!("{} stored, ", size(stored)));
+        let cache = measurement.cache.map(|cache| format!("{}, ", cache.words()));
+        let how = format!(
+            "{}{}limited by {}",
+            cache.unwrap_or_default(),
+            stored.unwrap_or_default(),
+            ran.verdict.limited_by
+        );
+        if ran.problems > 0 {
+            self.note(&format!("{what}{of}: {} items could not be read.", count(ran.problems)));
+        }
+        self.tell(&row, &how)
+    }
+
+    fn counts(&mut self, ran: &Ran) {
+        self.slowest.add(Some(ran.rate(ran.bytes)));
+    }
+
+    fn note(&mut self, note: &str) {
+        self.notes.push(note.to_owned());
     }
 }

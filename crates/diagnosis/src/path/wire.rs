@@ -8,7 +8,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::Result;
 use bytes::Bytes;
 use holdall_format::{ObjectId, SessionId};
 use holdall_protocol::wire::{Frames, encode_ids};
@@ -35,7 +34,7 @@ impl Wire {
     ///
     /// # Errors
     /// What the server says.
-    pub(super) fn tried(server: Arc<MeasuredServer>) -> Result<(Self, f64)> {
+    pub(super) fn tried(server: Arc<MeasuredServer>) -> Result<(Self, f64), RepositoryError> {
         let trial = Frames::plain(Bytes::from(vec![0x5a; TRIAL_BYTES]));
         let writes = match server.write(&trial) {
             Ok(_) => true,
@@ -44,7 +43,7 @@ impl Wire {
                 | RepositoryError::Io { .. }
                 | RepositoryError::NotAllowed { .. },
             ) => false,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let begun = Instant::now();
         server.take(&trial)?;

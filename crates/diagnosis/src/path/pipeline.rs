@@ -6,32 +6,24 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use holdall_diagnosis::{Forecast, UsageCounters, judge};
 use holdall_engine::{
-    Access, BackupOptions, ExcludeRules, Patterns, Place as RepositoryPlace, RestoreOptions, Run,
-    Source, find_snapshot,
+    Access, BackupOptions, ExcludeRules, Patterns, RestoreOptions, Run, Source, find_snapshot,
 };
-use holdall_lab::disk::Cache;
 use holdall_lab::path::{SCRATCH_PREFIX, Tree};
 use holdall_lab::report::Moment;
-use holdall_lab::{Measurement, Scratch};
-use holdall_meter::{Verdict, per_second};
+use holdall_lab::{LabError, Scratch};
 use holdall_sys::memory;
 
-use super::super::place::Place;
+use super::PathError;
+use super::client::Client;
 use super::looks::Looks;
+use super::ran::Ran;
 use super::target::Target;
-use super::through::{Through, Wire};
-use crate::app::App;
-use crate::commands::backup;
-use crate::create::NewKeys;
-use crate::open::{self, Patience};
-use crate::password::Passwords;
-use crate::progress::watched;
+use super::wire::{Through, Wire};
+use crate::{UsageCounters, judge};
 
 /// Where a file system in memory usually is.
-pub(super) const MEMORY_DIR: &str = "/dev/shm";
+pub const MEMORY_DIR: &str = "/dev/shm";
 /// No more than this part of the computer's memory is taken for a repository.
 const MEMORY_SHARE: u64 = 8;
 /// A file system in memory that leaves less room holds no repository: that of a container usually has 64 MB,
@@ -60,64 +52,27 @@ pub(super) struct Subject<'a> {
     pub(super) made: Option<(&'a Tree, &'a Path)>,
 }
 
-/// A backup or a restore that was made.
-pub(super) struct Ran {
-    pub(super) seconds: f64,
-    pub(super) items: u64,
-    pub(super) bytes: u64,
-    /// Bytes that were stored, sealed.
-    pub(super) stored_bytes: u64,
-    /// Bytes that went to the server.
-    pub(super) sent_bytes: u64,
-    pub(super) problems: u64,
-    pub(super) verdict: Verdict,
-    pub(super) timeline: Vec<Moment>,
-    /// Where the bytes came from, of a backup that read all of them.
-    pub(super) cache: Option<Cache>,
-}
-
-/// What was made of a subject, and goes beside the steps of a ladder.
-pub(super) struct Reached {
-    pub(super) first: Ran,
-    pub(super) unchanged: Ran,
-    pub(super) restored: Ran,
-}
-
-impl Ran {
-    /// Of `bytes` how many a second.
-    pub(super) fn rate(&self, amount: u64) -> f64 {
-        per_second(amount, self.seconds)
-    }
-
-    /// As every measurement is told; bytes that were not `moved` have no rate.
-    pub(super) fn measurement(&self, operation: String, moved: bool) -> Measurement {
-        Measurement {
-            bytes_per_second: moved.then(|| self.rate(self.bytes)),
-            operations_per_second: Some(self.rate(self.items)),
-            cache: self.cache,
-            limited_by: Some(self.verdict.limited_by),
-            ..Measurement::new(operation, self.seconds)
-        }
-    }
-}
-
 /// How backups are made here.
-pub(super) struct Pipeline<'a> {
-    app: &'a App,
-    place: &'a Place,
+pub(super) struct Pipeline<'a, C> {
+    client: &'a C,
+    scratch: &'a Scratch,
     wire: Option<(Arc<Wire>, f64)>,
     /// Where repositories lie, if not on the disk that is measured.
     memory: Option<Scratch>,
 }
 
-impl<'a> Pipeline<'a> {
+impl<'a, C: Client> Pipeline<'a, C> {
     /// Tries the wire, if there is one.
     ///
     /// # Errors
     /// What the server says.
-    pub(super) fn new(app: &'a App, place: &'a Place, target: &Target) -> Result<Self> {
+    pub(super) fn new(
+        client: &'a C,
+        scratch: &'a Scratch,
+        target: &Target,
+    ) -> Result<Self, PathError> {
         let Some(far) = target.server() else {
-            return Ok(Self { app, place, wire: None, memory: None });
+            return Ok(Self { client, scratch, wire: None, memory: None });
         };
         let (wire, rate) = Wire::tried(far.measured())?;
         let in_memory = memory::is_ram_disk(Path::new(MEMORY_DIR)).is_ok_and(|is_ram| is_ram);
@@ -125,7 +80,7 @@ impl<'a> Pipeline<'a> {
         // Every run sweeps that folder at its beginning, and tells of it.
         let memory = made.map(|(scratch, _)| scratch);
         let memory = memory.filter(|scratch| scratch.room_bytes() >= LEAST_MEMORY_BYTES);
-        Ok(Self { app, place, wire: Some((Arc::new(wire), rate)), memory })
+        Ok(Self { client, scratch, wire: Some((Arc::new(wire), rate)), memory })
     }
 
     /// The wire, if there is one.
@@ -142,8 +97,8 @@ impl<'a> Pipeline<'a> {
     ///
     /// # Errors
     /// `NoRoom` where that is next to nothing.
-    pub(super) fn most_bytes(&self, wished: u64) -> Result<u64> {
-        let room = self.place.scratch.room_bytes() / ROOM_SHARE;
+    pub(super) fn most_bytes(&self, wished: u64) -> Result<u64, PathError> {
+        let room = self.scratch.room_bytes() / ROOM_SHARE;
         let memory = self.memory.as_ref().map(|scratch| {
             let total = memory::total_bytes().unwrap_or_default() / MEMORY_SHARE;
             (scratch.room_bytes() / 2).min(total)
@@ -153,7 +108,7 @@ impl<'a> Pipeline<'a> {
         let most = [Some(room), memory, wire].into_iter().flatten().fold(wished, u64::min);
         // A wish may be as small as it likes.
         if most < LEAST_BYTES.min(wished) {
-            self.place.scratch.claim(LEAST_BYTES * ROOM_SHARE)?;
+            self.scratch.claim(LEAST_BYTES * ROOM_SHARE)?;
         }
         Ok(most)
     }
@@ -162,56 +117,38 @@ impl<'a> Pipeline<'a> {
     ///
     /// # Errors
     /// `NoRoom`, or what keeps it from being made.
-    pub(super) fn begin(&self, items: u64, bytes: u64) -> Result<Series<'_>> {
+    pub(super) fn begin(&self, items: u64, bytes: u64) -> Result<Series<'_, C>, PathError> {
         let repository_room = EMPTY_BYTES + bytes + bytes / 16 + items * ITEM_BYTES;
         let restore_room = bytes + items * 4096;
-        let scratch = self.memory.as_ref().unwrap_or(&self.place.scratch);
+        let scratch = self.memory.as_ref().unwrap_or(self.scratch);
         scratch.claim(repository_room)?;
-        self.place.scratch.claim(restore_room)?;
+        self.scratch.claim(restore_room)?;
         let folder = scratch.path().join("backup");
         let access = self.repository(&folder)?;
-        let client = self.app.within(&folder.join("client"));
-        Ok(Series {
-            pipeline: self,
-            scratch,
-            client,
-            access,
-            folder,
-            repository_room,
-            restore_room,
-        })
+        Ok(Series { pipeline: self, scratch, access, folder, repository_room, restore_room })
     }
 
-    fn repository(&self, folder: &Path) -> Result<Access> {
+    fn repository(&self, folder: &Path) -> Result<Access, PathError> {
         std::fs::create_dir(folder)?;
-        let client = self.app.within(&folder.join("client"));
-        let at = folder.join("repository");
-        let named = at.to_str().context("the folder to measure in has a name that is no text")?;
-        let client = client.at(named, Passwords::none(&client.interrupt), None);
-        let opened = open::place(&client, Patience::default())?;
-        let (new, kit) = (NewKeys::draw(None), folder.join("recovery-kit.txt"));
-        new.create(&client, &opened.place, None, None, named, Some(&kit))?;
-        let RepositoryPlace { repository, signing, cache, .. } = opened.place;
-        let repository = match self.wire() {
+        let through = |repository| match self.wire() {
             Some(wire) => Arc::new(Through::new(repository, Arc::clone(wire))),
             None => repository,
         };
-        Ok(RepositoryPlace::new(repository, signing, cache).open(&new.ring)?)
+        self.client.repository(folder, &through).map_err(PathError::Client)
     }
 }
 
 /// Backups into one repository.
-pub(super) struct Series<'a> {
-    pipeline: &'a Pipeline<'a>,
+pub(super) struct Series<'a, C> {
+    pipeline: &'a Pipeline<'a, C>,
     scratch: &'a Scratch,
-    client: App,
     access: Access,
     folder: PathBuf,
     repository_room: u64,
     restore_room: u64,
 }
 
-impl Series<'_> {
+impl<C: Client> Series<'_, C> {
     /// Where the repository lies.
     pub(super) fn repository(&self) -> PathBuf {
         self.folder.join("repository")
@@ -221,9 +158,10 @@ impl Series<'_> {
     ///
     /// # Errors
     /// What fails a backup.
-    pub(super) fn backup(&mut self, subject: &Subject<'_>) -> Result<Ran> {
-        let options = options(subject)?;
-        let run = self.pipeline.app.run();
+    pub(super) fn backup(&mut self, subject: &Subject<'_>) -> Result<Ran, PathError> {
+        let client = self.pipeline.client;
+        let options = client.in_environment(options(subject)?);
+        let run = client.run();
         let before = UsageCounters::now();
         let work = || holdall_engine::backup(&self.access, &options, &run);
         let (done, timeline) = self.watch(&run, work);
@@ -247,11 +185,11 @@ impl Series<'_> {
     ///
     /// # Errors
     /// What fails a restore.
-    pub(super) fn restore(&mut self) -> Result<Ran> {
-        let target = self.pipeline.place.scratch.path().join("restore");
+    pub(super) fn restore(&mut self) -> Result<Ran, PathError> {
+        let target = self.pipeline.scratch.path().join("restore");
         let listed = holdall_engine::snapshots(&self.access)?.snapshots;
         let snapshot = find_snapshot(&listed, self.access.machine(), "latest", None)?;
-        let (run, options) = (self.pipeline.app.run(), RestoreOptions::default());
+        let (run, options) = (self.pipeline.client.run(), RestoreOptions::default());
         let before = UsageCounters::now();
         let work =
             || holdall_engine::restore(&self.access, snapshot, None, &target, &options, &run);
@@ -278,14 +216,14 @@ impl Series<'_> {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn end(self) -> Result<()> {
-        let Self { pipeline, scratch, access, folder, repository_room, restore_room, client } =
-            self;
-        drop((access, client));
+    pub(super) fn end(self) -> Result<(), PathError> {
+        let Self { pipeline, scratch, access, folder, repository_room, restore_room } = self;
+        drop(access);
+        let what = || format!("removing {}", folder.display());
         holdall_sys::removal::remove_tree(&folder)
-            .with_context(|| format!("removing {}", folder.display()))?;
+            .map_err(|source| LabError::Io { what: what(), source })?;
         scratch.release(repository_room);
-        pipeline.place.scratch.release(restore_room);
+        pipeline.scratch.release(restore_room);
         Ok(())
     }
 
@@ -301,21 +239,20 @@ impl Series<'_> {
                 }
                 looks.moments
             });
-            let result = watched(&self.pipeline.app.output, run, Forecast::typical, work);
+            let result = self.pipeline.client.watched(run, work);
             drop(done);
             (result, looking.join().unwrap_or_default())
         })
     }
 }
 
-fn options(subject: &Subject<'_>) -> Result<BackupOptions> {
+fn options(subject: &Subject<'_>) -> Result<BackupOptions, PathError> {
     let source = |path: &PathBuf| {
         let path = path.as_os_str().as_bytes().to_vec();
         Source { path: path.clone(), read_at: path }
     };
     let sources = subject.starts.iter().map(source).collect();
     let mut options = BackupOptions::new(sources, holdall_sys::host::host_name());
-    options.user = backup::user_name();
     options.one_file_system = true;
     if subject.made.is_some() {
         // Nobody else writes there: what was made a moment ago is not read again for that.
@@ -325,5 +262,5 @@ fn options(subject: &Subject<'_>) -> Result<BackupOptions> {
         patterns.add(format!("{SCRATCH_PREFIX}*/").as_bytes(), false)?;
         options.exclude = ExcludeRules { patterns, ..ExcludeRules::default() };
     }
-    Ok(backup::with_environment(options))
+    Ok(options)
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use holdall_engine::Run;
 use holdall_lab::report::Moment;
 
-use super::through::Wire;
+use super::wire::Wire;
 
 /// Looks at a run, one after the other.
 pub(super) struct Looks<'a> {

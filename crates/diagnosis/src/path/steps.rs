@@ -1,40 +1,37 @@
 //! The steps of the path, each measured alone.
 
-use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use bytes::Bytes;
-use holdall_diagnosis::LabServer;
 use holdall_engine::{MAX_READERS, PUT_TARGET_BYTES};
 use holdall_lab::disk::{Access, DiskFiles, Row, Until, measure as measure_row, measure_fsync};
 use holdall_lab::net::{self, NetRow};
 use holdall_lab::path::{
     CopyTarget, FileByFile, OneStream, Sample, SampleRead, measure_copy, read_into_memory,
 };
-use holdall_lab::{Measurement, measure_probe};
+use holdall_lab::{Measurement, Scratch, Stop, measure_probe};
 use holdall_meter::{LatencyCount, Layer};
 use holdall_protocol::wire::Frames;
 use holdall_protocol::{MeasuredServer, RepositoryError, RequestTimes};
 use holdall_sys::cpu::process_cpu_seconds;
 
-use super::super::place::Place;
-use super::WALK_LIMIT;
+use super::PathError;
+use super::client::{Client, Telling};
 use super::ladder::{Ladder, Needs, Step};
 use super::pipeline::Pipeline;
 use super::sent::{SentFiles, SentStream};
 use super::target::{self, Target};
-use super::through::Wire;
-use super::told::Told;
-use crate::app::App;
-use crate::commands::backup;
-use crate::lab_server::out_of_io;
+use super::wire::Wire;
+use crate::LabServer;
 
 /// So much of the source goes through the processor's part.
 const CONTENT_BYTES: usize = 32 << 20;
 /// How long the processor's part, and each of the disk's, may take.
 const STEP_TIME: Duration = Duration::from_secs(1);
+/// How long walking and reading may take.
+pub(super) const WALK_LIMIT: Duration = Duration::from_secs(15);
 /// What is written to the disk in one go, and in all at most.
 const DISK_BLOCK_BYTES: u64 = 1 << 20;
 const DISK_BYTES: u64 = 128 << 20;
@@ -44,34 +41,40 @@ const MORE_READERS_BELOW: f64 = 0.5;
 const PUTS_AT_ONCE: usize = 4;
 
 /// What the steps need.
-pub(super) struct Steps<'a, 'b> {
-    pub(super) app: &'a App,
-    pub(super) place: &'a Place,
+pub(super) struct Steps<'a> {
+    pub(super) cores: usize,
+    pub(super) scratch: &'a Scratch,
+    pub(super) interrupt: &'a Arc<AtomicBool>,
+    pub(super) stop: &'a Stop,
     pub(super) target: &'a Target,
-    pub(super) told: &'a mut Told<'b>,
+    pub(super) told: &'a mut dyn Telling,
     pub(super) ladder: &'a mut Ladder,
 }
 
-impl Steps<'_, '_> {
+impl Steps<'_> {
     /// Tells the walk.
     ///
     /// # Errors
     /// If standard output can not be written.
-    pub(super) fn walked(&mut self, row: &Measurement) -> Result<()> {
+    pub(super) fn walked(&mut self, row: &Measurement) -> Result<(), PathError> {
         let items = row.operations_per_second;
         self.add("source walk", Layer::SourceMetadata, Needs::Items, (None, items));
         self.told.note(
             "Names and times are as the system had them when the walk began; the backups \
              come after it, and find them in memory.",
         );
-        self.told.row(row)
+        Ok(self.told.row(row)?)
     }
 
     /// All other steps.
     ///
     /// # Errors
     /// What fails one of them.
-    pub(super) fn measure(&mut self, sample: &Sample, pipeline: &Pipeline<'_>) -> Result<()> {
+    pub(super) fn measure(
+        &mut self,
+        sample: &Sample,
+        pipeline: &Pipeline<'_, impl Client>,
+    ) -> Result<(), PathError> {
         self.read(sample)?;
         self.processor(sample)?;
         if let (Some(far), Some(wire)) = (self.target.server(), pipeline.wire()) {
@@ -102,11 +105,11 @@ impl Steps<'_, '_> {
 
     /// Reads the source as a backup does, which finds out while it runs how many threads gain from it: with
     /// few, and with as many as there may be where that is waiting for the source.
-    fn read(&mut self, sample: &Sample) -> Result<()> {
+    fn read(&mut self, sample: &Sample) -> Result<(), PathError> {
         let used_before = process_cpu_seconds();
-        let few = self.read_with(sample, backup::cores())?;
+        let few = self.read_with(sample, self.cores)?;
         let used = process_cpu_seconds() - used_before;
-        let had = few.measurement.duration_seconds * backup::cores() as f64;
+        let had = few.measurement.duration_seconds * self.cores as f64;
         let many = match used < had * MORE_READERS_BELOW {
             true => Some(self.read_with(sample, MAX_READERS)?),
             false => None,
@@ -120,12 +123,12 @@ impl Steps<'_, '_> {
     }
 
     /// Tells how fast so many threads read the source.
-    fn read_with(&mut self, sample: &Sample, readers: usize) -> Result<SampleRead> {
+    fn read_with(&mut self, sample: &Sample, readers: usize) -> Result<SampleRead, PathError> {
         sample.drop_cached();
         let readers = u32::try_from(readers).unwrap_or(u32::MAX);
-        let read = sample.read(readers, WALK_LIMIT, &self.place.stop)?;
+        let read = sample.read(readers, WALK_LIMIT, self.stop)?;
         if read.ended_early {
-            self.told.note(format!(
+            self.told.note(&format!(
                 "Reading the source by {readers} threads was ended before all of it was read."
             ));
         }
@@ -133,7 +136,7 @@ impl Steps<'_, '_> {
         Ok(read)
     }
 
-    fn processor(&mut self, sample: &Sample) -> Result<()> {
+    fn processor(&mut self, sample: &Sample) -> Result<(), PathError> {
         let content = Arc::new(read_into_memory(sample, CONTENT_BYTES));
         if content.is_empty() {
             self.told
@@ -141,10 +144,10 @@ impl Steps<'_, '_> {
             return Ok(());
         }
         let probe = holdall_engine::content_probe(content);
-        let cores = u32::try_from(backup::cores()).unwrap_or(u32::MAX);
-        let probed = measure_probe(&probe, cores, STEP_TIME, &self.place.stop)?;
+        let cores = u32::try_from(self.cores).unwrap_or(u32::MAX);
+        let probed = measure_probe(&probe, cores, STEP_TIME, self.stop)?;
         let becomes = probed.output_ratio * 100.0;
-        self.told.note(format!(
+        self.told.note(&format!(
             "The source's content becomes {becomes:.0} % of its length when the processor is in a hurry."
         ));
         let rate = probed.measurement.bytes_per_second;
@@ -154,49 +157,48 @@ impl Steps<'_, '_> {
             bytes_per_core_second: None,
             ..probed.measurement
         };
-        self.told.row(&row)
+        Ok(self.told.row(&row)?)
     }
 
-    fn wire(&mut self, far: &LabServer) -> Result<()> {
+    fn wire(&mut self, far: &LabServer) -> Result<(), PathError> {
         let told = &mut *self.told;
-        let mut tell = |row: &NetRow| told.row(&row.reported()).map_err(io::Error::other);
-        let stop = self.app.interrupt.flag();
-        let measured = net::measure(far, &target::plan(), &stop, &mut tell).map_err(out_of_io)?;
+        let mut tell = |row: &NetRow| told.row(&row.reported());
+        let measured = net::measure(far, &target::plan(), self.interrupt, &mut tell)?;
         let sent = measured.rows.iter().filter(|row| row.measurement.operation == "send");
         let rate = sent.filter_map(|row| row.measurement.bytes_per_second).reduce(f64::max);
         self.add("wire", Layer::Network, Needs::Sent, (rate, None));
-        measured.advice.into_iter().for_each(|advice| self.told.note(advice));
+        measured.advice.iter().for_each(|advice| self.told.note(advice));
         Ok(())
     }
 
     /// The disk that the repository lies on, written through the cache and made durable, as packs
     /// are.
-    fn disk(&mut self) -> Result<()> {
+    fn disk(&mut self) -> Result<(), PathError> {
         let row = Row {
             access: Access::Write,
             block_bytes: DISK_BLOCK_BYTES,
             queue_depth: 1,
             jobs: 1,
-            file_bytes: DISK_BYTES.min(self.place.scratch.room_bytes() / 2).max(DISK_BLOCK_BYTES)
+            file_bytes: DISK_BYTES.min(self.scratch.room_bytes() / 2).max(DISK_BLOCK_BYTES)
                 / DISK_BLOCK_BYTES
                 * DISK_BLOCK_BYTES,
             until: Until::OnceWithin(STEP_TIME),
             direct: false,
             end_fsync: true,
         };
-        let mut files = DiskFiles::new(&self.place.scratch, self.place.stop.clone(), 0);
+        let mut files = DiskFiles::new(self.scratch, self.stop.clone(), 0);
         files.prepare(&row)?;
         let measured = measure_row(&row, &mut files)?.measurement();
         let rate = measured.bytes_per_second;
         self.add(self.target.disk_name(), Layer::ServerDisk, Needs::Stored, (rate, None));
         self.told.row(&measured)?;
         let fsync = measure_fsync(&files, STEP_TIME)?;
-        self.told.row(&fsync)
+        Ok(self.told.row(&fsync)?)
     }
 
     /// The server's disk: by what the server says of single requests, or by several at once, whichever
     /// is more.
-    fn server_disk(&mut self, wire: &Wire) -> Result<()> {
+    fn server_disk(&mut self, wire: &Wire) -> Result<(), PathError> {
         if !wire.writes() {
             self.told.note(
                 "The server does not write what is measured to its disk: it is older, its file \
@@ -205,16 +207,16 @@ impl Steps<'_, '_> {
             );
             return Ok(());
         }
-        let alone = written(wire, 1, &self.place.stop)?;
-        let together = written(wire, PUTS_AT_ONCE, &self.place.stop)?;
+        let alone = written(wire, 1, self.stop)?;
+        let together = written(wire, PUTS_AT_ONCE, self.stop)?;
         let seen = together.row.bytes_per_second.unwrap_or_default();
         let rate = alone.disk_rate.max(seen);
         self.add(self.target.disk_name(), Layer::ServerDisk, Needs::Stored, (Some(rate), None));
-        [alone, together].iter().try_for_each(|written| self.told.row(&written.row))
+        Ok([alone, together].iter().try_for_each(|written| self.told.row(&written.row))?)
     }
 
-    fn copies(&mut self, sample: &Sample) -> Result<()> {
-        let scratch = &self.place.scratch;
+    fn copies(&mut self, sample: &Sample) -> Result<(), PathError> {
+        let scratch = self.scratch;
         let room = sample.bytes + sample.files() * 4096;
         scratch.claim(room)?;
         let (files, stream) = (scratch.path().join("copy"), scratch.path().join("stream"));
@@ -228,26 +230,27 @@ impl Steps<'_, '_> {
         Ok(())
     }
 
-    fn send_copies(&mut self, sample: &Sample, server: Arc<MeasuredServer>) -> Result<()> {
+    fn send_copies(
+        &mut self,
+        sample: &Sample,
+        server: Arc<MeasuredServer>,
+    ) -> Result<(), PathError> {
         sample.drop_cached();
         self.copy("send file by file", sample, &mut SentFiles::to(Arc::clone(&server)))?;
         sample.drop_cached();
         self.copy("send as one stream", sample, &mut SentStream::to(server))
     }
 
-    fn copy(&mut self, name: &str, sample: &Sample, to: &mut dyn CopyTarget) -> Result<()> {
-        let copied = measure_copy(name, sample, to, &self.place.stop).map_err(of_the_wire)?;
+    fn copy(
+        &mut self,
+        name: &str,
+        sample: &Sample,
+        to: &mut dyn CopyTarget,
+    ) -> Result<(), PathError> {
+        let copied = measure_copy(name, sample, to, self.stop)?;
         let can_do = (copied.bytes_per_second, copied.operations_per_second);
         self.add(name, Layer::Unsure, Needs::Copy, can_do);
-        self.told.row(&copied)
-    }
-}
-
-/// An error of a copy; one of the server's says itself what it is.
-fn of_the_wire(error: holdall_lab::LabError) -> anyhow::Error {
-    match error {
-        holdall_lab::LabError::Io { source, what } => out_of_io(source).context(what),
-        error => error.into(),
+        Ok(self.told.row(&copied)?)
     }
 }
 
@@ -259,7 +262,7 @@ struct Written {
 }
 
 /// Has the server write for a while, by so many requests at once.
-fn written(wire: &Wire, at_once: usize, stop: &holdall_lab::Stop) -> Result<Written> {
+fn written(wire: &Wire, at_once: usize, stop: &Stop) -> Result<Written, PathError> {
     let content = holdall_lab::incompressible(PUT_TARGET_BYTES, at_once as u64);
     let body = Frames::plain(Bytes::from(content));
     let begun = Instant::now();
