@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::row::Row;
 use crate::Measurement;
 use crate::cache::Cache;
-use crate::ground::DirectAccess;
+use crate::ground::{DeviceCounters, DeviceWork, DirectAccess};
 
 /// How requests were handed to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,4 +78,29 @@ impl Measured {
             ..Measurement::new(self.row.access.words(), seconds)
         }
     }
+}
+
+/// One row for several of the same access, the smallest first: all bytes over all time, and what the disks counted
+/// meanwhile; `None` of none.
+pub fn average(all: &[Measured], disks: Option<&DeviceCounters>) -> Option<Measurement> {
+    let (first, last) = (all.first()?, all.last()?);
+    let mebibytes = |measured: &Measured| measured.row.block_bytes >> 20;
+    let sizes = match (mebibytes(first), mebibytes(last)) {
+        (only, last) if only == last => format!("{only} MiB"),
+        (first, last) => format!("{first} to {last} MiB"),
+    };
+    let seconds: f64 = all.iter().map(|one| one.duration.as_secs_f64()).sum();
+    let bytes: u64 = all.iter().map(|one| one.bytes).sum();
+    let device = |disks| DeviceWork::new(disks, bytes, first.row.block_bytes, false);
+    Some(Measurement {
+        operation: format!("{}, average of {sizes}", first.row.access.words()),
+        block_bytes: None,
+        file_bytes: None,
+        duration_seconds: seconds,
+        bytes_per_second: (seconds > 0.0).then(|| bytes as f64 / seconds),
+        operations_per_second: (seconds > 0.0).then(|| all.len() as f64 / seconds),
+        latency_ns: None,
+        device: disks.map(device),
+        ..first.measurement()
+    })
 }

@@ -8,6 +8,7 @@
 
 mod content;
 mod files;
+mod growing;
 mod measured;
 mod order;
 mod row;
@@ -18,7 +19,8 @@ mod sync;
 pub use crate::cache::Cache;
 pub use content::{fill, stamp};
 pub use files::DiskFiles;
-pub use measured::{Engine, Measured};
+pub use growing::{QUICK_LIMIT, growing_at_once, growing_write, larger_in_time};
+pub use measured::{Engine, Measured, average};
 pub use row::{Access, Row, Until};
 pub use run::measure;
 pub use standard::{StandardRow, large_steps, standard_set};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use holdall_lab::disk::{
-    Access, DiskFiles, Engine, Measured, Row, large_steps, measure, measure_fsync, standard_set,
+    Access, DiskFiles, Engine, Measured, Row, average, large_steps, measure, measure_fsync,
+    standard_set,
 };
 use holdall_lab::ground::{DeviceCounters, DeviceWork, DirectAccess};
 use holdall_lab::{LabError, Measurement};
@@ -89,7 +90,7 @@ impl<'a> Bench<'a> {
         for access in [Access::Read, Access::Write] {
             let steps = large_steps(access, SET_LIMIT);
             if steps.iter().all(|step| step.file_bytes <= file_bytes) {
-                let done = self.average(access, &steps, SET_LIMIT);
+                let done = self.average(&steps, SET_LIMIT);
                 self.unless_without_room(done, || format!("{}, average", access.words()))?;
             } else {
                 self.note(AVERAGES_LEFT_OUT)?;
@@ -198,29 +199,13 @@ impl<'a> Bench<'a> {
     }
 
     /// One row for several: all bytes over all time.
-    fn average(&mut self, access: Access, steps: &[Row], limit: Duration) -> Result<()> {
+    fn average(&mut self, steps: &[Row], limit: Duration) -> Result<()> {
         let counted = self.measured_steps(steps, limit)?;
         let of_each = counted.iter().map(|one| one.disks);
         let disks = of_each.reduce(|sum, disks| Some(sum?.plus(&disks?))).flatten();
         let all: Vec<_> = counted.into_iter().map(|one| one.measured).collect();
-        let (Some(first), Some(last)) = (all.first(), all.last()) else { return Ok(()) };
-        let mebibytes = |measured: &Measured| measured.row.block_bytes >> 20;
-        let sizes = match (mebibytes(first), mebibytes(last)) {
-            (only, last) if only == last => format!("{only} MiB"),
-            (first, last) => format!("{first} to {last} MiB"),
-        };
-        let seconds: f64 = all.iter().map(|one| one.duration.as_secs_f64()).sum();
-        let bytes: u64 = all.iter().map(|one| one.bytes).sum();
-        let measurement = Measurement {
-            operation: format!("{}, average of {sizes}", access.words()),
-            block_bytes: None,
-            file_bytes: None,
-            duration_seconds: seconds,
-            bytes_per_second: (seconds > 0.0).then(|| bytes as f64 / seconds),
-            operations_per_second: (seconds > 0.0).then(|| all.len() as f64 / seconds),
-            latency_ns: None,
-            device: disks.map(|disks| DeviceWork::new(&disks, bytes, first.row.block_bytes, false)),
-            ..first.measurement()
+        let (Some(first), Some(measurement)) = (all.first(), average(&all, disks.as_ref())) else {
+            return Ok(());
         };
         self.tell_measured(&measurement, first)?;
         if all.len() < steps.len() { self.note(AVERAGES_END) } else { Ok(()) }
