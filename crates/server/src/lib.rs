@@ -6,9 +6,13 @@
 //! that hold keys or names, and no log line has content.
 //!
 //! ```text
-//! connection (TLS, limits) -> handler (rights, bodies) -> work (threads) -> stores (repositories)
-//!                                        accounts (machines, invites) <- admin (socket)
+//! http (TLS, bodies) -> auth (rights) -> bounds::work (threads) -> stores (repositories)
+//!                          |                                         |
+//!                       accounts (machines, invites, rules) <- admin (commands) <- admin_listener (socket)
 //! ```
+//!
+//! `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, and `clock_trust`
+//! says whether anything may be deleted for its age.
 //!
 //! What requests may cost is bounded before they are read: connections, requests of each machine,
 //! bytes in memory, time. What is over a limit waits, or is told to come back.
@@ -17,37 +21,22 @@ mod accounts;
 mod addresses;
 pub mod admin;
 mod admin_listener;
-mod body;
-mod buffers;
-mod connection;
-mod crowd;
+mod auth;
+mod bounds;
+mod clock_trust;
 mod data_folder;
 mod error;
-mod failures;
-mod handler;
-mod identity;
-mod limits;
-mod measuring;
-mod pressure;
-mod put;
-mod records;
-mod refused_pairings;
-mod rights;
-mod scrub;
+mod http;
+mod measure;
 mod server;
-mod source;
 mod state;
 mod stores;
-mod taking;
-mod watch;
-mod watched;
-mod work;
 
 pub use accounts::{Invitation, InviteRequest};
 pub use addresses::is_host_and_port;
+pub use auth::rights::Right;
+pub use bounds::limits::Limits;
 pub use error::ServerError;
-pub use limits::Limits;
-pub use rights::Right;
 pub use server::{Server, ServerOptions};
 
 /// Takes the server's log, a line at a time without its end. No line has content, names of files or

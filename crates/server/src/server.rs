@@ -15,13 +15,13 @@ use tokio::time::{sleep, timeout};
 
 use crate::accounts::Accounts;
 use crate::admin_listener::AdminSocket;
-use crate::connection::{Serving, serve};
-use crate::crowd::Crowd;
+use crate::auth::identity::{ServerIdentity, TlsConfigs, web_config};
+use crate::bounds::failures::Whose;
+use crate::bounds::limits::Limits;
+use crate::bounds::source::Source;
+use crate::bounds::stranger_slots::StrangerSlots;
 use crate::data_folder::DataFolder;
-use crate::failures::Whose;
-use crate::identity::{ServerIdentity, TlsConfigs, web_config};
-use crate::limits::Limits;
-use crate::source::Source;
+use crate::http::{Serving, serve};
 use crate::state::{QUICK_WORKERS, SCRUBS, ServerState};
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
@@ -89,7 +89,7 @@ impl Server {
         let (ending, watching) = watch::channel(false);
         let serving = Serving {
             places: Arc::new(Semaphore::new(state.limits.connections)),
-            strangers: Arc::new(Crowd::new(state.limits.strangers)),
+            strangers: Arc::new(StrangerSlots::new(state.limits.strangers)),
             state: Arc::new(state),
             tls: Arc::new(tls),
             ending: watching,
@@ -226,7 +226,7 @@ async fn accept_connections(
     listener: &tokio::net::TcpListener,
     connections: &mut JoinSet<()>,
 ) {
-    let arrivals = Crowd::new(serving.state.limits.arrivals);
+    let arrivals = StrangerSlots::new(serving.state.limits.arrivals);
     loop {
         while connections.try_join_next().is_some() {}
         match listener.accept().await {

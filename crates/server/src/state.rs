@@ -15,16 +15,16 @@ use crate::LogSink;
 use crate::accounts::Accounts;
 use crate::addresses::host_name;
 use crate::admin::Administration;
-use crate::buffers::Buffers;
-use crate::failures::{FailureLog, Whose};
-use crate::limits::{Limits, SMALL_BODY_BYTES};
-use crate::measuring::Measuring;
-use crate::pressure::Pressure;
-use crate::refused_pairings::RefusedPairings;
-use crate::rights::Role;
-use crate::source::Source;
+use crate::auth::rights::Role;
+use crate::bounds::buffers::Buffers;
+use crate::bounds::failures::{FailureLog, Whose};
+use crate::bounds::limits::{Limits, SMALL_BODY_BYTES};
+use crate::bounds::refused_pairings::RefusedPairings;
+use crate::bounds::source::Source;
+use crate::bounds::work::{BufferPermits, Memory, Work};
+use crate::measure::Measuring;
+use crate::measure::pressure::Pressure;
 use crate::stores::Stores;
-use crate::work::{Memory, Rooms, Work};
 
 /// Most scrubs from afar at once, each of another repository.
 pub(crate) const SCRUBS: usize = 4;
@@ -111,41 +111,41 @@ impl ServerState {
 
     /// Counts a request of a machine until its answer was sent; an error if it has too many under way. At
     /// most half of the workers can be one machine's.
-    pub(crate) fn turn_of(&self, key: &PublicKey) -> Result<OwnedSemaphorePermit, WireError> {
+    pub(crate) fn request_slot(&self, key: &PublicKey) -> Result<OwnedSemaphorePermit, WireError> {
         let requests = Arc::clone(&self.share_of(key).requests);
         requests.try_acquire_owned().map_err(|_| WireError::TooManyRequests)
     }
 
-    /// Waits for room for a body. At most half of it can be one machine's, however slowly it sends what it
+    /// Waits for memory for a body. At most half of it can be one machine's, however slowly it sends what it
     /// announced. A small body waits for none: there are only so many connections, and whoever asks for
     /// a list does not stand behind others' uploads.
     ///
     /// # Cancel safety
     /// Nothing is held when it is dropped.
-    pub(crate) async fn body_room(
+    pub(crate) async fn body_permits(
         &self,
         key: &PublicKey,
         bytes: u64,
-    ) -> Result<Option<Rooms>, WireError> {
+    ) -> Result<Option<BufferPermits>, WireError> {
         if bytes <= SMALL_BODY_BYTES {
             return Ok(None);
         }
-        let of_machine = self.share_of(key).bodies.room(bytes).await?;
-        Ok(Some(Rooms { of_machine, of_all: self.work.bodies.room(bytes).await? }))
+        let of_machine = self.share_of(key).bodies.permit(bytes).await?;
+        Ok(Some(BufferPermits { of_machine, of_all: self.work.bodies.permit(bytes).await? }))
     }
 
-    /// Waits for room for an answer. At most half of it can be one machine's, however slowly it takes what it
+    /// Waits for memory for an answer. At most half of it can be one machine's, however slowly it takes what it
     /// asked for.
     ///
     /// # Cancel safety
     /// Nothing is held when it is dropped.
-    pub(crate) async fn answer_room(
+    pub(crate) async fn answer_permits(
         &self,
         key: &PublicKey,
         bytes: u64,
-    ) -> Result<Rooms, WireError> {
-        let of_machine = self.share_of(key).answers.room(bytes).await?;
-        Ok(Rooms { of_machine, of_all: self.work.answers.room(bytes).await? })
+    ) -> Result<BufferPermits, WireError> {
+        let of_machine = self.share_of(key).answers.permit(bytes).await?;
+        Ok(BufferPermits { of_machine, of_all: self.work.answers.permit(bytes).await? })
     }
 
     /// Counts a put of a machine as one that is being stored, until it is.
@@ -182,7 +182,7 @@ impl ServerState {
 
     /// Counts a scrub of a machine until it ends; an error if its repository has one already, or too many
     /// others have.
-    pub(crate) fn scrub_turn(
+    pub(crate) fn scrub_slots(
         &self,
         key: &PublicKey,
     ) -> Result<[OwnedSemaphorePermit; 2], WireError> {
@@ -197,7 +197,7 @@ impl ServerState {
     ///
     /// # Cancel safety
     /// Nothing is held when it is dropped.
-    pub(crate) async fn proof_turn(&self) -> Result<SemaphorePermit<'_>, WireError> {
+    pub(crate) async fn proof_slot(&self) -> Result<SemaphorePermit<'_>, WireError> {
         self.proofs.acquire().await.map_err(|_| WireError::Busy)
     }
 
@@ -271,8 +271,8 @@ mod tests {
 
     use super::*;
     use crate::accounts::InviteRequest;
+    use crate::auth::identity::ServerIdentity;
     use crate::data_folder::DataFolder;
-    use crate::identity::ServerIdentity;
     use holdall_testkit::FakeClock;
 
     const fn key(number: u8) -> PublicKey {
@@ -300,18 +300,18 @@ mod tests {
     fn half_of_the_room_for_answers_is_for_others() {
         let temp = tempfile::tempdir().unwrap();
         let state = state_with_machines(&temp, 2);
-        let room = |number, bytes| {
+        let permits = |number, bytes| {
             let key = key(number);
-            let waited = pin!(state.answer_room(&key, bytes));
+            let waited = pin!(state.answer_permits(&key, bytes));
             waited.poll(&mut Context::from_waker(Waker::noop()))
         };
         let half = state.limits.body_bytes as u64 / 2;
-        let first = room(1, half);
-        assert!(first.is_ready() && room(1, 1024).is_pending());
-        let other = room(2, half);
+        let first = permits(1, half);
+        assert!(first.is_ready() && permits(1, 1024).is_pending());
+        let other = permits(2, half);
         assert!(other.is_ready());
         drop(first);
-        assert!(room(1, 1024).is_ready());
+        assert!(permits(1, 1024).is_ready());
     }
 
     #[test]
@@ -319,15 +319,15 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let state = state_with_machines(&temp, 5);
         let is_busy = |number| {
-            let turn = state.scrub_turn(&key(number));
+            let turn = state.scrub_slots(&key(number));
             matches!(turn, Err(WireError::TooManyRequests))
         };
-        let first = state.scrub_turn(&key(1)).unwrap();
+        let first = state.scrub_slots(&key(1)).unwrap();
         assert!(is_busy(1));
-        let of_others: Vec<_> = (2..5).map(|number| state.scrub_turn(&key(number))).collect();
+        let of_others: Vec<_> = (2..5).map(|number| state.scrub_slots(&key(number))).collect();
         assert!(of_others.iter().all(Result::is_ok));
         assert!(is_busy(5), "as many as there may be at once");
         drop(first);
-        assert!(state.scrub_turn(&key(1)).is_ok() && state.scrub_turn(&key(5)).is_ok());
+        assert!(state.scrub_slots(&key(1)).is_ok() && state.scrub_slots(&key(5)).is_ok());
     }
 }

@@ -23,8 +23,8 @@ use holdall_repository::{
 use holdall_sys::Clock;
 
 use crate::accounts::Accounts;
+use crate::auth::rights::Permit;
 use crate::data_folder::DataFolder;
-use crate::rights::Permit;
 use crate::{LogSink, ServerError};
 
 /// One repository; the lock of its slot is held while it is opened or made.
@@ -352,8 +352,8 @@ impl Stores {
 mod tests {
     use super::*;
     use crate::InviteRequest;
-    use crate::identity::ServerIdentity;
-    use crate::rights::{self, Right, Role};
+    use crate::auth::identity::ServerIdentity;
+    use crate::auth::rights::{self, Right, Role};
     use holdall_format::{MachineId, ObjectId};
     use holdall_protocol::contract::{Forge, TestKey};
     use holdall_protocol::wire::RepositoryVerb;

@@ -2,6 +2,9 @@
 //!
 //! Client and server read and write requests by this table, the server checks rights and lengths by it, and a test
 //! compares the table in `docs/protocol.md` with it. No verb overwrites, and the method DELETE does not occur.
+//!
+//! A new one is a row here, a method of a trait, what a client and a directory do for it, and an arm in the server's
+//! `http/repository_request.rs`. Tests then ask for its row in the document, and for a request of it by every role.
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ use super::entries::MachineEntry;
 use super::machine::{InviteRow, Machine};
 use super::{Accounts, State};
 use crate::ServerError;
-use crate::rights::Right;
+use crate::auth::rights::Right;
 
 impl Accounts {
     /// All machines, by name.

@@ -10,7 +10,7 @@ use holdall_sys::Clock;
 
 use super::database::Database;
 use crate::ServerError;
-use crate::watch::{Noted, Shown};
+use crate::clock_trust::{Noted, Shown};
 
 const SETTING: &str = "clock";
 

@@ -5,7 +5,7 @@ use holdall_repository::Supersession;
 use holdall_repository::retention::Policy;
 use serde::{Deserialize, Serialize};
 
-use crate::rights::Right;
+use crate::auth::rights::Right;
 
 /// What is kept of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use super::machine::InviteRow;
 use super::names::check_machine_name;
 use super::{Accounts, State};
 use crate::ServerError;
-use crate::identity::random;
+use crate::auth::identity::random;
 
 /// How long an invite is accepted.
 pub(super) const LIFE_NS: i64 = 10 * 60 * 1_000_000_000;

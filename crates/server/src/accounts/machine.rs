@@ -3,7 +3,7 @@
 use holdall_format::{MachineId, PublicKey};
 use serde::{Deserialize, Serialize};
 
-use crate::rights::{Right, Role};
+use crate::auth::rights::{Right, Role};
 
 /// A machine's account.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,6 +3,10 @@
 //! All of it is kept in memory, because every request asks for a key's role; every change is durable
 //! in redb before it is seen. A machine keeps its id, its name and its repository while its keys
 //! change; a key that was replaced stays known as revoked.
+//!
+//! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
+//! `administration` changes what they may, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
+//! and `retention_alarm` why rules stand still. `entries` is what of all that an administrator sees.
 
 mod administration;
 mod clock;
@@ -14,10 +18,10 @@ mod machine;
 mod names;
 mod pairing;
 mod restored;
+mod retention_alarm;
 mod seen;
 mod tag_tokens;
 mod tokens;
-mod watched;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,8 +32,8 @@ use holdall_sys::Clock;
 use holdall_sys::PathBeneath;
 
 use crate::ServerError;
-use crate::rights::Role;
-use crate::watch::Noted;
+use crate::auth::rights::Role;
+use crate::clock_trust::Noted;
 use clock::WatchedClock;
 use database::Database;
 use keeping::{Asking, KeepingRow};
@@ -41,7 +45,7 @@ pub use entries::{Deletion, Keeping, KeepingEntry, MachineEntry};
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]
 use pairing::Account;
-pub(crate) use watched::Watched;
+pub(crate) use retention_alarm::RetentionWatch;
 
 /// The accounts of one server.
 pub(crate) struct Accounts {

@@ -8,8 +8,8 @@ use super::machine::{InviteRow, Machine, MachineKey};
 use super::names::{check_machine_name, repository_name};
 use super::{Accounts, State, lives};
 use crate::ServerError;
-use crate::identity::random;
-use crate::rights::{Right, Role};
+use crate::auth::identity::random;
+use crate::auth::rights::{Right, Role};
 
 /// What a machine is told of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use holdall_testkit::{History, Image, Slice, Watch, failing, has_strace, memory,
 
 use super::entries::Keeping;
 use super::*;
+use crate::auth::identity::ServerIdentity;
+use crate::auth::rights::Right;
 use crate::data_folder::DataFolder;
-use crate::identity::ServerIdentity;
-use crate::rights::Right;
 
 /// There are no more that differ than a sixth of these.
 const STATES: usize = 10_000;

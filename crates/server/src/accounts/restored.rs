@@ -12,7 +12,7 @@ use super::machine::{InviteRow, Machine, MachineKey};
 use super::names::check_machine_name;
 use super::{Accounts, State};
 use crate::ServerError;
-use crate::rights::Right;
+use crate::auth::rights::Right;
 
 impl Accounts {
     /// Whether what the machine says that it had would count, if it were proven: only behind an

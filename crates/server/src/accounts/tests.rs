@@ -4,7 +4,7 @@ use holdall_sys::Root;
 use holdall_testkit::FakeClock;
 
 use super::*;
-use crate::rights::Right;
+use crate::auth::rights::Right;
 use holdall_protocol::FormerAccount;
 use holdall_repository::Supersession;
 

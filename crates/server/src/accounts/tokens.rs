@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::{Accounts, lives};
 use crate::ServerError;
-use crate::identity::random;
+use crate::auth::identity::random;
 
 /// How long a token is accepted.
 const LIFE_NS: i64 = 24 * 3600 * 1_000_000_000;

@@ -19,7 +19,7 @@ use holdall_repository::{Judged, Store};
 
 use super::administration::Administration;
 use crate::ServerError;
-use crate::accounts::{Keeping, Watched};
+use crate::accounts::{Keeping, RetentionWatch};
 
 /// Rules that delete fewer snapshots of a machine at once do what they are for, however few those leave.
 const GOING_MIN: usize = 8;
@@ -42,7 +42,7 @@ impl Administration<'_> {
         name: &str,
         dry_run: bool,
     ) -> Result<Looked, ServerError> {
-        let before = self.accounts.watched(name)?;
+        let before = self.accounts.retention_watch(name)?;
         let mut watched = before.clone();
         watched.meet(&store.repository());
         let left = match watched.alarm {
@@ -70,7 +70,7 @@ impl Administration<'_> {
         judged: &[Judged],
         dry_run: bool,
     ) -> Result<Option<String>, ServerError> {
-        let before = self.accounts.watched(name)?;
+        let before = self.accounts.retention_watch(name)?;
         let mut watched = before.clone();
         if watched.applied.replace(keeping.clone()).as_ref() == Some(keeping) {
             watched.alarm = self.most_go(judged);
@@ -100,18 +100,23 @@ impl Administration<'_> {
     }
 
     /// Remembers what was seen, and tells the log of an alarm that is new. Says whether there is one.
-    fn raise(&self, name: &str, before: &Watched, watched: &Watched) -> Result<bool, ServerError> {
+    fn raise(
+        &self,
+        name: &str,
+        before: &RetentionWatch,
+        watched: &RetentionWatch,
+    ) -> Result<bool, ServerError> {
         let raised = watched.alarm.as_ref().filter(|_| watched.alarm != before.alarm);
         if let Some(alarm) = raised {
             self.log(&format!("alarm: {name}: {alarm}: rules let nothing go"));
         }
-        self.accounts.put_watched(name, watched)?;
+        self.accounts.put_retention_watch(name, watched)?;
         Ok(raised.is_some())
     }
 
     /// Why rules let nothing go, as far as that is known without a look.
     pub(super) fn known_alarm(&self, name: &str, repository: &RepositoryId) -> Option<String> {
-        let mut watched = self.accounts.watched(name).unwrap_or_default();
+        let mut watched = self.accounts.retention_watch(name).unwrap_or_default();
         watched.meet(repository);
         watched.alarm
     }
@@ -119,7 +124,7 @@ impl Administration<'_> {
     /// Has rules let go again what they do not keep.
     pub(super) fn resume(&self, repository: &str) -> Result<Option<String>, ServerError> {
         self.check_name(repository)?;
-        let mut watched = self.accounts.watched(repository)?;
+        let mut watched = self.accounts.retention_watch(repository)?;
         // That its rules may not be its own is known before any look.
         if let Ok((id, _)) = self.stores.census(repository) {
             watched.meet(&id);
@@ -135,7 +140,7 @@ impl Administration<'_> {
 /// honest machine does. Says how many are left for the next look.
 fn weigh(
     store: &Store,
-    watched: &mut Watched,
+    watched: &mut RetentionWatch,
     should_stop: &AtomicBool,
 ) -> Result<usize, ServerError> {
     let look = store.weigh(&watched.weights, should_stop)?;

@@ -13,7 +13,7 @@ use super::entries::{
 };
 use crate::ServerError;
 use crate::accounts::{Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
-use crate::rights::Right;
+use crate::auth::rights::Right;
 
 /// Something that an administrator has done.
 pub trait AdminCommand: Serialize {
@@ -81,7 +81,7 @@ macro_rules! commands {
                     $(Self::$command($asked) => {
                         let $on = on;
                         let reply: Result<$reply, ServerError> = $work;
-                        Answer::Ok(Tagged { reply: $reply_name.into(), value: reply? }).line()
+                        line_of(&Answer::Ok(Tagged { reply: $reply_name.into(), value: reply? }))
                     })+
                 }
             }
@@ -241,7 +241,7 @@ pub(super) fn reply_in<C: AdminCommand>(line: &[u8]) -> Result<C::Reply, ServerE
 
 /// The line that says why a command was not carried out.
 pub(crate) fn error_line(reason: String) -> Result<Line, ServerError> {
-    Answer::<()>::Error(reason).line()
+    line_of(&Answer::<()>::Error(reason))
 }
 
 /// A line that answers.
@@ -258,12 +258,6 @@ struct Tagged<T> {
     reply: String,
     #[serde(flatten)]
     value: T,
-}
-
-impl<T: Serialize> Answer<T> {
-    fn line(&self) -> Result<Line, ServerError> {
-        line_of(self)
-    }
 }
 
 fn line_of(what: &impl Serialize) -> Result<Line, ServerError> {
@@ -312,8 +306,8 @@ mod tests {
             assert_eq!(serde_json::from_str::<Command>(bare).is_ok(), is_known, "{bare}");
         }
 
-        let answer = |value| Answer::Ok(Tagged { reply: "resumed".into(), value }).line();
-        let line = answer(Resumed { alarm: None }).unwrap();
+        let value = Resumed { alarm: None };
+        let line = line_of(&Answer::Ok(Tagged { reply: "resumed".into(), value })).unwrap();
         assert_eq!(text(line.clone()), "{\"ok\":{\"reply\":\"resumed\",\"alarm\":null}}\n");
         assert_eq!(reply_in::<Resume>(&line).unwrap(), Resumed { alarm: None });
         assert!(matches!(reply_in::<Revoke>(&line), Err(ServerError::Admin { .. })));

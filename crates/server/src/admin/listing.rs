@@ -8,7 +8,7 @@ use super::keep::SCRUB_ROUND_NS;
 use crate::ServerError;
 use crate::accounts::{Invitation, InviteRequest, MachineEntry};
 use crate::addresses::{is_host_and_port, reachable_at};
-use crate::rights::Right;
+use crate::auth::rights::Right;
 
 impl Administration<'_> {
     /// Makes an invite with the addresses that were asked for, or those that are found.

@@ -8,14 +8,18 @@
 //! {"command":"revoke","machine":"laptop"}
 //! {"ok":{"reply":"machine","id":"...","name":"laptop",...}}  or  {"error":"..."}
 //! ```
+//!
+//! `commands` has each command once, `entries` what they answer, `administration` what they work on. `listing` does what
+//! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still;
+//! `thin` offers a thinning; `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod administration;
 mod alarm;
-mod asked;
 mod commands;
 mod entries;
 mod keep;
 mod listing;
+mod machine_requests;
 mod owner;
 mod socket;
 mod thin;
@@ -31,8 +35,8 @@ use std::time::Duration;
 use holdall_sys::Clock;
 
 use crate::accounts::Accounts;
+use crate::auth::identity::ServerIdentity;
 use crate::data_folder::DataFolder;
-use crate::identity::ServerIdentity;
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 

@@ -25,20 +25,20 @@ pub(crate) struct Memory {
     max_kib: usize,
 }
 
-/// Room for a body; given back when dropped.
+/// Memory for a body; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct BufferPermit {
     permit: OwnedSemaphorePermit,
 }
 
-/// Room of one machine's share, and as much of what all have together.
+/// Memory of one machine's share, and as much of what all have together.
 #[derive(Debug)]
-pub(crate) struct Rooms {
-    pub(crate) of_machine: Room,
-    pub(crate) of_all: Room,
+pub(crate) struct BufferPermits {
+    pub(crate) of_machine: BufferPermit,
+    pub(crate) of_all: BufferPermit,
 }
 
-impl Rooms {
+impl BufferPermits {
     /// Gives back all but `bytes`.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         self.of_machine.shrink_to(bytes);
@@ -46,7 +46,7 @@ impl Rooms {
     }
 }
 
-impl Room {
+impl BufferPermit {
     fn shrink_to(&mut self, bytes: u64) {
         let kept = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX);
         let surplus = self.permit.num_permits().saturating_sub(kept);
@@ -61,15 +61,15 @@ impl Memory {
         Self { kib: Arc::new(Semaphore::new(max_kib)), max_kib }
     }
 
-    /// Waits for room for a body of at most `bytes`.
+    /// Waits for memory for a body of at most `bytes`.
     ///
     /// # Cancel safety
     /// Nothing is held when it is dropped.
-    pub(crate) async fn room(&self, bytes: u64) -> Result<Room, WireError> {
+    pub(crate) async fn permit(&self, bytes: u64) -> Result<BufferPermit, WireError> {
         let kib = usize::try_from(bytes.div_ceil(1024)).unwrap_or(usize::MAX);
         let kib = u32::try_from(kib.min(self.max_kib)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.kib).acquire_many_owned(kib).await;
-        Ok(Room { permit: permit.map_err(|_| WireError::Busy)? })
+        Ok(BufferPermit { permit: permit.map_err(|_| WireError::Busy)? })
     }
 }
 
@@ -122,10 +122,10 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    /// The room, if it need not be waited for.
-    fn at_once(memory: &Memory, bytes: u64) -> Option<Room> {
-        match pin!(memory.room(bytes)).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(room) => Some(room.unwrap()),
+    /// The permit, if it need not be waited for.
+    fn at_once(memory: &Memory, bytes: u64) -> Option<BufferPermit> {
+        match pin!(memory.permit(bytes)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(permit) => Some(permit.unwrap()),
             Poll::Pending => None,
         }
     }

@@ -204,7 +204,11 @@ impl Pressure {
     /// The times of a request that began at `begun` and ends now, in which what was really waited
     /// for, the processor, is not called disk or network, and processor and disk are called queue as far as
     /// own work had them.
-    pub(crate) fn honest(&self, begun: &Reading, times: RequestTimes) -> RequestTimes {
+    pub(crate) fn reattribute_cpu_wait(
+        &self,
+        begun: &Reading,
+        times: RequestTimes,
+    ) -> RequestTimes {
         if begun.at.elapsed() < WORTH {
             return times;
         }

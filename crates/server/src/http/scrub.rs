@@ -10,7 +10,7 @@ use holdall_protocol::wire::ScrubLine;
 use holdall_repository::EmbeddedRepository;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::pressure::OwnWork;
+use crate::measure::pressure::OwnWork;
 
 /// How often progress is told at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ const LINES_AHEAD: usize = 64;
 /// comes back begins another one.
 pub(crate) fn start(
     repository: EmbeddedRepository,
-    turn: [OwnedSemaphorePermit; 2],
+    slots: [OwnedSemaphorePermit; 2],
     own_work: Arc<OwnWork>,
 ) -> mpsc::Receiver<Bytes> {
     let (lines, receiver) = mpsc::channel(LINES_AHEAD);
@@ -30,7 +30,7 @@ pub(crate) fn start(
         let gone = Arc::new(AtomicBool::new(false));
         let repository = repository.stopped_by(Arc::clone(&gone));
         own_work.count(|| run(&repository, &lines, &gone));
-        drop(turn);
+        drop(slots);
     }));
     receiver
 }
@@ -67,8 +67,8 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
+    use crate::auth::identity::ServerIdentity;
     use crate::data_folder::DataFolder;
-    use crate::identity::ServerIdentity;
     use holdall_testkit::FakeClock;
 
     #[test]
@@ -91,10 +91,10 @@ mod tests {
     async fn what_a_scrub_from_afar_uses_of_the_processor_is_counted() {
         let temp = tempfile::tempdir().unwrap();
         let (repository, _) = repository(&temp);
-        let turns = Arc::new(Semaphore::new(2));
-        let turn = [turns.clone(), turns].map(|turns| turns.try_acquire_owned().unwrap());
+        let both = Arc::new(Semaphore::new(2));
+        let slots = [both.clone(), both].map(|both| both.try_acquire_owned().unwrap());
         let own_work = Arc::new(OwnWork::default());
-        let mut lines = start(repository, turn, Arc::clone(&own_work));
+        let mut lines = start(repository, slots, Arc::clone(&own_work));
         while lines.recv().await.is_some() {}
         assert!(own_work.used().cpu_seconds > 0.0);
     }

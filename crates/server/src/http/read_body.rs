@@ -1,4 +1,4 @@
-//! Taking a request's body: within its limit, once there is room for it, and with what was waited for.
+//! Taking a request's body: within its limit, once there is memory for it, and with what was waited for.
 
 use std::time::{Duration, Instant};
 
@@ -9,9 +9,9 @@ use holdall_protocol::wire::WireError;
 use hyper::body::Incoming;
 use zeroize::Zeroize;
 
-use crate::body::{self, Came};
+use super::body::{self, Came};
+use crate::bounds::work::BufferPermits;
 use crate::state::ServerState;
-use crate::work::Rooms;
 
 /// The times of a repository's call, and what was waited for before it.
 pub(crate) fn with_waiting(
@@ -26,30 +26,30 @@ pub(crate) fn with_waiting(
     }
 }
 
-/// Reads a body within its limit, and tells how long room for it and its bytes were waited for.
-pub(crate) async fn take(
+/// Reads a body within its limit, and tells how long memory for it and its bytes were waited for.
+pub(crate) async fn read_body(
     state: &ServerState,
     key: &PublicKey,
     body: &mut Option<Incoming>,
     limit_bytes: usize,
-) -> Result<Taken, WireError> {
-    let admitted = Admitted::wait(state, key, body.as_ref(), limit_bytes).await?;
+) -> Result<ReadBody, WireError> {
+    let admitted = AdmittedBody::wait(state, key, body.as_ref(), limit_bytes).await?;
     let (came, received) = admitted.read(state, body.take()).await?;
-    let Admitted { room, queued, .. } = admitted;
-    Ok(Taken { bytes: came.whole()?, room, queued, received })
+    let AdmittedBody { permits, queued, .. } = admitted;
+    Ok(ReadBody { bytes: came.whole()?, permits, queued, received })
 }
 
-/// A body that is within its limit and has room.
-pub(crate) struct Admitted {
+/// A body that is within its limit and has memory.
+pub(crate) struct AdmittedBody {
     declared_bytes: u64,
     /// `None` for a small one.
-    pub(crate) room: Option<Rooms>,
-    /// How long the room was waited for.
+    pub(crate) permits: Option<BufferPermits>,
+    /// How long they were waited for.
     pub(crate) queued: Duration,
 }
 
-impl Admitted {
-    /// Waits for the room of a body.
+impl AdmittedBody {
+    /// Waits for the memory of a body.
     ///
     /// # Cancel safety
     /// Nothing is held when it is dropped.
@@ -61,8 +61,8 @@ impl Admitted {
     ) -> Result<Self, WireError> {
         let declared = body.map_or(Ok(0), |body| body::declared_bytes(body, limit_bytes));
         let (declared_bytes, begun) = (declared?, Instant::now());
-        let room = state.body_room(key, declared_bytes).await?;
-        Ok(Self { declared_bytes, room, queued: begun.elapsed() })
+        let permits = state.body_permits(key, declared_bytes).await?;
+        Ok(Self { declared_bytes, permits, queued: begun.elapsed() })
     }
 
     /// Reads the body, and tells how long that took.
@@ -89,10 +89,10 @@ pub(crate) fn wipe(body: Bytes) {
 }
 
 /// A body that is there, and what it waited for.
-pub(crate) struct Taken {
+pub(crate) struct ReadBody {
     pub(crate) bytes: Bytes,
     /// `None` for a small one.
-    pub(crate) room: Option<Rooms>,
+    pub(crate) permits: Option<BufferPermits>,
     pub(crate) queued: Duration,
     pub(crate) received: Duration,
 }

@@ -17,15 +17,15 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::crowd::{Crowd, Turn};
-use crate::handler::answer;
-use crate::identity::TlsConfigs;
-use crate::limits::{HEAD_MAX_BYTES, HEAD_MAX_LINES, READ_AHEAD_BYTES};
-use crate::put::Puts;
-use crate::rights::Role;
-use crate::source::Source;
+use super::dispatch::answer;
+use super::idle_socket::IdleSocket;
+use super::put::Puts;
+use crate::auth::identity::TlsConfigs;
+use crate::auth::rights::Role;
+use crate::bounds::limits::{HEAD_MAX_BYTES, HEAD_MAX_LINES, READ_AHEAD_BYTES};
+use crate::bounds::source::Source;
+use crate::bounds::stranger_slots::{StrangerSlot, StrangerSlots};
 use crate::state::ServerState;
-use crate::watched::Watched;
 
 /// What connections need, and when they are to end.
 #[derive(Clone)]
@@ -35,14 +35,14 @@ pub(crate) struct Serving {
     /// Room for peers who are known.
     pub(crate) places: Arc<Semaphore>,
     /// Those of them that are no machines.
-    pub(crate) strangers: Arc<Crowd>,
+    pub(crate) strangers: Arc<StrangerSlots>,
     /// Becomes true when the server ends.
     pub(crate) ending: watch::Receiver<bool>,
 }
 
 /// A connection whose peer has shown who it is, and the places that it takes.
 struct Known {
-    tls: TlsStream<Watched>,
+    tls: TlsStream<IdleSocket>,
     key: Option<PublicKey>,
     source: Source,
     share: Share,
@@ -54,7 +54,7 @@ enum Share {
     /// Those of its machine, for as long as it wants.
     Machine { _place: OwnedSemaphorePermit },
     /// Those of all who are no machines, until another one needs it.
-    Strangers(Turn),
+    Strangers(StrangerSlot),
 }
 
 impl Share {
@@ -68,7 +68,12 @@ impl Share {
 }
 
 /// Serves one connection to its end. What goes wrong on the way there ends it, and nothing else.
-pub(crate) async fn serve(serving: Serving, tcp: TcpStream, source: Source, mut turn: Turn) {
+pub(crate) async fn serve(
+    serving: Serving,
+    tcp: TcpStream,
+    source: Source,
+    mut turn: StrangerSlot,
+) {
     let known = tokio::select! {
         known = meet(&serving, tcp, source) => known,
         () = turn.is_over() => None,
@@ -102,9 +107,9 @@ async fn meet(serving: &Serving, tcp: TcpStream, source: Source) -> Option<Known
 }
 
 /// Does the handshake with the configuration that the client's ALPN asks for.
-async fn accept(configs: &TlsConfigs, tcp: TcpStream) -> io::Result<TlsStream<Watched>> {
+async fn accept(configs: &TlsConfigs, tcp: TcpStream) -> io::Result<TlsStream<IdleSocket>> {
     tcp.set_nodelay(true)?;
-    let hello = LazyConfigAcceptor::new(Acceptor::default(), Watched::new(tcp)).await?;
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), IdleSocket::new(tcp)).await?;
     let is_offered =
         hello.client_hello().alpn().is_some_and(|mut all| all.any(|name| name == ALPN));
     let config = match is_offered {

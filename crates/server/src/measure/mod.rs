@@ -6,7 +6,10 @@
 //! than a pack has, and are made durable as those of a put are ([`tail`]). What is read comes from such a
 //! file, too, which is kept until the measurement is over. What a measurement costs is the line and the
 //! disk's time, which others need for their backups.
+//!
+//! `source` and `tail` are these files. `pressure` is about all requests: how much of their time the processor took.
 
+pub(crate) mod pressure;
 mod source;
 mod tail;
 

@@ -15,8 +15,8 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, interval, timeout};
 
-use crate::buffers::Buffers;
-use crate::limits::slowest_body;
+use crate::bounds::buffers::Buffers;
+use crate::bounds::limits::slowest_body;
 
 /// How often an answer of lines shows that it is alive.
 const BEAT: Duration = Duration::from_secs(10);

@@ -20,7 +20,7 @@ const UNKNOWN_RULES: &str = "it is not known here which rules it had, since the 
 
 /// What is remembered of a repository between two looks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Watched {
+pub(crate) struct RetentionWatch {
     /// The snapshot of each series that was weighed last.
     pub(crate) weights: BTreeMap<String, Weight>,
     /// Why rules let nothing go, until an administrator says that it is all right.
@@ -46,7 +46,7 @@ enum RulesOf {
     One(String),
 }
 
-impl Watched {
+impl RetentionWatch {
     /// Of a repository that was made here just now, or of which an administrator said that it is all right.
     fn beginning() -> Self {
         Self { rules_of: RulesOf::Next, ..Self::default() }
@@ -68,16 +68,16 @@ impl Watched {
 
 impl Accounts {
     /// What was seen of a repository.
-    pub(crate) fn watched(&self, repository: &str) -> Result<Watched, ServerError> {
+    pub(crate) fn retention_watch(&self, repository: &str) -> Result<RetentionWatch, ServerError> {
         let row = self.database.setting(&setting(repository))?;
         Ok(row.and_then(|row| serde_json::from_str(&row).ok()).unwrap_or_default())
     }
 
     /// Remembers what was seen of a repository.
-    pub(crate) fn put_watched(
+    pub(crate) fn put_retention_watch(
         &self,
         repository: &str,
-        watched: &Watched,
+        watched: &RetentionWatch,
     ) -> Result<(), ServerError> {
         let row = serde_json::to_string(watched).unwrap_or_default();
         self.database.put_setting(&setting(repository), &row)
@@ -85,16 +85,16 @@ impl Accounts {
 
     /// Has what is there now of a repository be what is usual from now on, and the rules of its name be its own.
     pub(crate) fn watch_anew(&self, repository: &str) -> Result<(), ServerError> {
-        self.put_watched(repository, &Watched::beginning())
+        self.put_retention_watch(repository, &RetentionWatch::beginning())
     }
 
     /// Has the rules of a repository's name be its own, since somebody just said them.
     pub(super) fn rules_were_said(&self, repository: &str) -> Result<(), ServerError> {
-        let watched = match self.watched(repository)? {
-            Watched { rules_of: RulesOf::Nobody, .. } => Watched::beginning(),
-            seen => Watched { rules_of: RulesOf::Next, ..seen },
+        let watched = match self.retention_watch(repository)? {
+            RetentionWatch { rules_of: RulesOf::Nobody, .. } => RetentionWatch::beginning(),
+            seen => RetentionWatch { rules_of: RulesOf::Next, ..seen },
         };
-        self.put_watched(repository, &watched)
+        self.put_retention_watch(repository, &watched)
     }
 }
 

@@ -13,12 +13,12 @@ use hyper::body::Incoming;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 
-use crate::body::Came;
-use crate::pressure::Reading;
-use crate::rights::Permit;
+use super::body::Came;
+use super::read_body::{AdmittedBody, with_waiting};
+use crate::auth::rights::Permit;
+use crate::bounds::work;
+use crate::measure::pressure::Reading;
 use crate::state::ServerState;
-use crate::taking::{Admitted, with_waiting};
-use crate::work;
 
 /// The puts of a connection: the one that is under way, if any.
 #[derive(Default)]
@@ -48,38 +48,38 @@ impl Puts {
     }
 }
 
-/// A put for whose body there is room.
+/// A put for whose body there is memory.
 pub(crate) struct Put {
     pub(crate) state: Arc<ServerState>,
     pub(crate) permit: Permit,
     /// Of the machine's requests: one that was cut has it until it ends.
-    pub(crate) turn: Arc<OwnedSemaphorePermit>,
+    pub(crate) slot: Arc<OwnedSemaphorePermit>,
     pub(crate) session: SessionId,
     pub(crate) begun: Reading,
-    pub(crate) admitted: Admitted,
+    pub(crate) admitted: AdmittedBody,
 }
 
 impl Put {
     async fn store(self, body: Option<Incoming>) -> Result<RequestTimes, WireError> {
-        let Self { state, permit, turn, session, begun, admitted } = self;
+        let Self { state, permit, slot, session, begun, admitted } = self;
         let (came, received) = admitted.read(&state, body).await?;
         let blocks = blocks_of(&came)?;
         if blocks.is_empty() && !came.is_whole {
             return came.whole().map(|_| RequestTimes::default());
         }
-        let Admitted { room, queued, .. } = admitted;
+        let AdmittedBody { permits, queued, .. } = admitted;
         let ended = Instant::now();
         let storing = state.storing(&permit.key()).await;
         let queued = queued + ended.elapsed();
         let inner = Arc::clone(&state);
         let call = move || {
-            let _held = (room, turn, storing);
+            let _held = (permits, slot, storing);
             inner.stores.repository(&permit)?.put_blocks(&session, &blocks)
         };
         let (times, waited) = state.work.run(call).await?;
         state.buffers.give_back(came.whole()?);
         let times = with_waiting(times, received, queued + waited);
-        Ok(state.pressure.honest(&begun, times))
+        Ok(state.pressure.reattribute_cpu_wait(&begun, times))
     }
 }
 

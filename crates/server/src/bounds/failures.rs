@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::LogSink;
-use crate::source::Source;
+use crate::bounds::source::Source;
 
 /// Lines in a second before what else fails is counted.
 const LINES_OF_MACHINE: u32 = 10;

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::limits::Limits;
-use crate::source::Source;
+use crate::bounds::limits::Limits;
+use crate::bounds::source::Source;
 
 const MINUTE_NS: i64 = 60 * 1_000_000_000;
 

@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::source::Source;
+use crate::bounds::source::Source;
 
 /// Those who are there now.
-pub(crate) struct Crowd {
+pub(crate) struct StrangerSlots {
     /// The oldest first.
     present: Mutex<Vec<Present>>,
     most: usize,
@@ -24,14 +24,14 @@ struct Present {
     place: oneshot::Sender<Infallible>,
 }
 
-impl Crowd {
+impl StrangerSlots {
     /// Room for so many, and for one at least.
     pub(crate) fn new(most: usize) -> Self {
         Self { present: Mutex::default(), most: most.max(1) }
     }
 
     /// Lets one more in, in the place of another where there is no room.
-    pub(crate) fn admit(&self, source: Source) -> Turn {
+    pub(crate) fn admit(&self, source: Source) -> StrangerSlot {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.retain(|one| !one.place.is_closed());
         while present.len() >= self.most {
@@ -40,7 +40,7 @@ impl Crowd {
         }
         let (place, turn) = oneshot::channel();
         present.push(Present { source, place });
-        Turn(turn)
+        StrangerSlot(turn)
     }
 }
 
@@ -53,9 +53,9 @@ fn oldest_of_the_most(present: &[Present]) -> usize {
 }
 
 /// The time that one has; dropping it gives the place back.
-pub(crate) struct Turn(oneshot::Receiver<Infallible>);
+pub(crate) struct StrangerSlot(oneshot::Receiver<Infallible>);
 
-impl Turn {
+impl StrangerSlot {
     /// Ends when the place is needed for another connection.
     pub(crate) async fn is_over(&mut self) {
         let _ = (&mut self.0).await;
@@ -72,13 +72,13 @@ mod tests {
         Source::from(IpAddr::from([10, 0, 0, address]))
     }
 
-    fn is_over(turn: &mut Turn) -> bool {
+    fn is_over(turn: &mut StrangerSlot) -> bool {
         turn.0.try_recv() == Err(oneshot::error::TryRecvError::Closed)
     }
 
     #[test]
     fn of_too_many_the_oldest_goes_and_who_is_done_takes_no_place() {
-        let crowd = Crowd::new(2);
+        let crowd = StrangerSlots::new(2);
         let (mut first, second) = (crowd.admit(from(1)), crowd.admit(from(1)));
         drop(second);
         let (mut third, mut fourth) = (crowd.admit(from(1)), crowd.admit(from(1)));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn one_address_takes_no_place_from_another() {
-        let crowd = Crowd::new(4);
+        let crowd = StrangerSlots::new(4);
         let mut alone = crowd.admit(from(1));
         let mut many: Vec<_> = (0..20).map(|_| crowd.admit(from(2))).collect();
         assert!(!is_over(&mut alone));

@@ -75,12 +75,12 @@ impl Drop for Sending {
     }
 }
 
-pub(crate) struct Watched {
+pub(crate) struct IdleSocket {
     tcp: TcpStream,
     movement: Arc<Movement>,
 }
 
-impl Watched {
+impl IdleSocket {
     pub(crate) fn new(tcp: TcpStream) -> Self {
         Self { tcp, movement: Arc::default() }
     }
@@ -94,7 +94,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for IdleSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -107,7 +107,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for IdleSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,0 +1,59 @@
+//! Letting a machine in by an invite.
+
+use std::sync::Arc;
+
+use holdall_format::PublicKey;
+use holdall_protocol::RepositoryError;
+use holdall_protocol::wire::{Frames, PairAnswer, PairRequest, Route, WireError};
+use hyper::Response;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use super::body::Answer;
+use super::read_body::{read_body, wipe};
+use super::respond::{JSON, respond};
+use crate::auth::rights::Role;
+use crate::state::ServerState;
+
+/// Gives a key the account that its invite is for.
+pub(super) async fn pair(
+    state: &Arc<ServerState>,
+    key: PublicKey,
+    body: &mut Option<Incoming>,
+) -> Result<Response<Answer>, WireError> {
+    let reading = read_body(state, &key, body, Route::Pair.verb().max_body_bytes);
+    let taken = timeout(state.limits.idle_stranger, reading).await;
+    let taken = taken.map_err(|_| refused("the invite came too slowly"))??;
+    let request = PairRequest::decode(&taken.bytes);
+    wipe(taken.bytes);
+    let request = request?;
+    let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
+    // Who has no invite takes no slot and no thread.
+    let wants_proof = state.accounts.wants_proof(&secret, key).map_err(RepositoryError::from)?;
+    let former = request.former().filter(|_| wants_proof);
+    let _slot = match former {
+        Some(_) => Some(state.proof_slot().await?),
+        None => None,
+    };
+    let was_paired = matches!(state.accounts.role(&key), Role::Machine { .. });
+    let inner = Arc::clone(state);
+    let call = move || {
+        if let Some(former) = &former {
+            inner.stores.prove(former, key)?;
+        }
+        let is_stored = |name: &str| inner.stores.is_stored(name);
+        let (name, former) = (&request.name, former.as_ref());
+        Ok(inner.accounts.pair(&secret, key, name, former, is_stored)?)
+    };
+    let (account, _) = state.work.run(call).await?;
+    if !was_paired {
+        state.log(&format!("paired {} as machine {}", account.name, account.machine));
+    }
+    let answer =
+        PairAnswer::new(account.machine, account.name, account.repository, state.name.clone());
+    Ok(respond(JSON, Frames::plain(answer.encode()), None))
+}
+
+fn refused(reason: &str) -> WireError {
+    WireError::Repository(RepositoryError::Refused { reason: reason.into() })
+}
