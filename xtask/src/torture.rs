@@ -32,7 +32,7 @@ struct Part {
 
 const IT: &[&str] = &["--test", "it"];
 
-const PARTS: [Part; 21] = [
+const PARTS: [Part; 22] = [
     // 250 MB are killed each time, which takes 40 GB of disk in all; `cargo xtask test` takes far less.
     Part {
         name: "kill",
@@ -82,6 +82,14 @@ const PARTS: [Part; 21] = [
         tests: "(nth_call|nth_call_served)::whichever",
         settings: &[("HOLDALL_FAULTS", "all")],
         pieces: 40,
+    },
+    Part {
+        name: "storage-calls",
+        package: "holdall-repository",
+        target: &["--lib"],
+        tests: "failing_calls::",
+        settings: &[],
+        pieces: 4,
     },
     Part {
         name: "foreign",

@@ -38,6 +38,8 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::{PathBeneath, Root};
 
 use crate::publish::is_hexadecimal;
+#[cfg(test)]
+use crate::storage::memory::MemoryStorage;
 use crate::storage::{DirStorage, Landed, Stored};
 
 /// What the marker file begins with, whatever the version.
@@ -64,6 +66,13 @@ impl Layout {
         let storage = Arc::new(DirStorage::new(&root, root.join("tmp")));
         let landing = Landed::root(storage, root.path());
         Self { root, published: landing.stored().clone(), landing }
+    }
+
+    /// A repository in memory, but for its lease and parity, which lie in the folder `root`.
+    #[cfg(test)]
+    pub(crate) fn in_memory(root: &Path, storage: &MemoryStorage) -> Self {
+        let landing = Landed::root(Arc::new(storage.clone()), Path::new("/memory"));
+        Self { root: Root::at(root), published: landing.stored().clone(), landing }
     }
 
     pub(crate) fn root(&self) -> &PathBeneath {

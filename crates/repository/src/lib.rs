@@ -56,6 +56,8 @@ mod creating;
 #[cfg(feature = "decoders")]
 pub mod decoders;
 mod embedded;
+#[cfg(test)]
+mod failing_calls;
 mod fetching;
 mod forgetting;
 mod group_commit;

@@ -10,7 +10,7 @@ use holdall_testkit::FakeClock;
 use crate::embedded::EmbeddedRepository;
 use crate::store::Store;
 
-const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
+pub(crate) const MACHINE: MachineId = MachineId::from_bytes([7; 16]);
 
 /// A repository with one machine.
 pub(crate) struct Place {

@@ -167,7 +167,17 @@ impl Store {
         signer: Arc<dyn ReceiptSigner>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RepositoryError> {
-        let layout = Layout::new(dir);
+        Self::open_at(Layout::new(dir), access, cache_dir, signer, clock)
+    }
+
+    /// Opens the repository of that layout.
+    pub(crate) fn open_at(
+        layout: Layout,
+        access: Access,
+        cache_dir: &Path,
+        signer: Arc<dyn ReceiptSigner>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RepositoryError> {
         check_marker(&layout)?;
         let lease = Arc::new(Lease::take(&layout, access)?);
         let clear = ClearParts::read(&layout)?;

@@ -8,11 +8,14 @@
 //! ```text
 //! Stored ──> Storage ──> DirStorage      a directory: `publish`, with its system calls in its order
 //! Landed ──> Landing ──> DirStorage      the same one, so that a tail becomes a pack by a new name
+//!                └──> MemoryStorage   in tests: a call of it fails, and what is not durable is lost
 //! ```
 //!
 //! A storage knows names, lengths and bytes. What they mean, it does not know.
 
 mod dir;
+#[cfg(test)]
+pub(crate) mod memory;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
