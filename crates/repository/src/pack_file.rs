@@ -53,11 +53,11 @@ impl End {
             .ok_or_else(|| damaged(path, "it is shorter than a trailer"))?;
         let at_once = file.bytes_at_once().clamp(PACK_TRAILER_BYTES, FOOTER_MAX_BYTES) as u64;
         let at = file_bytes.saturating_sub(at_once);
-        let mut footer = Vec::new();
-        let read = |out: &mut Vec<u8>, from: u64, to: u64| {
-            file.append_at(out, (to - from) as usize, from).map_err(failed("reading", path))
+        let read = |from: u64, to: u64| {
+            let mut bytes = vec![0; (to - from) as usize];
+            file.fill_at(&mut bytes, from).map_err(failed("reading", path)).map(|()| bytes)
         };
-        read(&mut footer, at, file_bytes)?;
+        let mut footer = read(at, file_bytes)?;
         let trailer = footer.split_off((trailer_at - at) as usize);
         let trailer = Trailer::decode(&trailer).map_err(|error| damaged(path, error))?;
         let footer_at = trailer_at
@@ -66,9 +66,8 @@ impl End {
         if footer_at >= at {
             footer.drain(..(footer_at - at) as usize);
         } else {
-            footer.clear();
             let length = u64::from(trailer.footer_bytes).min(FOOTER_MAX_BYTES as u64);
-            read(&mut footer, footer_at, footer_at + length)?;
+            footer = read(footer_at, footer_at + length)?;
         }
         if Trailer::of(&footer).name != trailer.name {
             return Err(damaged(path, "its footer does not have the hash in its trailer"));
@@ -163,7 +162,8 @@ impl PackFile {
         let clear = BLOCK_HEADER_BYTES + place.table_bytes as usize;
         let payload = place.payload_bytes as usize;
         let mut bytes = Vec::with_capacity(clear + payload);
-        self.file.append_at(&mut bytes, clear, place.clear_at)?;
+        bytes.resize(clear, 0);
+        self.file.fill_at(&mut bytes, place.clear_at)?;
         self.file.append_at(&mut bytes, payload, place.payload_at)?;
         Ok(bytes.into())
     }
@@ -171,8 +171,8 @@ impl PackFile {
     /// Reads a block's table.
     pub(crate) fn read_table(&self, place: &BlockPlace) -> Result<Table, RepositoryError> {
         let length = BLOCK_HEADER_BYTES + place.table_bytes as usize;
-        let mut clear = Vec::with_capacity(length);
-        let read = self.file.append_at(&mut clear, length, place.clear_at);
+        let mut clear = vec![0; length];
+        let read = self.file.fill_at(&mut clear, place.clear_at);
         read.map_err(failed("reading", &self.path))?;
         let (header, table) = clear.split_at(BLOCK_HEADER_BYTES);
         let header = BlockHeader::decode(header).map_err(|error| damaged(&self.path, error))?;
@@ -274,6 +274,13 @@ mod tests {
             self.requests.fetch_add(1, Ordering::SeqCst);
             let range = offset as usize..offset as usize + length;
             out.extend_from_slice(self.bytes.get(range).ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        }
+
+        fn fill_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
+            let mut bytes = Vec::new();
+            self.append_at(&mut bytes, into.len(), offset)?;
+            into.copy_from_slice(&bytes);
             Ok(())
         }
 

@@ -165,10 +165,10 @@ pub(crate) fn is_readable(layout: &Layout, name: TailName) -> bool {
 /// Reads all bytes of a file, and keeps none.
 fn read_through(file: &impl ReadAt) -> io::Result<()> {
     let end = file.len_bytes()?;
-    let mut bytes = Vec::new();
+    let mut bytes = vec![0; READ_BYTES];
     for at in (0..end).step_by(READ_BYTES) {
-        bytes.clear();
-        file.append_at(&mut bytes, READ_BYTES.min((end - at) as usize), at)?;
+        let length = READ_BYTES.min((end - at) as usize);
+        file.fill_at(bytes.get_mut(..length).unwrap_or_default(), at)?;
     }
     Ok(())
 }

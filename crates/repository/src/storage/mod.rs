@@ -87,6 +87,12 @@ pub(crate) trait ReadAt: Debug + Send + Sync {
     /// [`io::ErrorKind::UnexpectedEof`] if there are fewer; what the storage says. `out` has some of them then.
     fn append_at(&self, out: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()>;
 
+    /// Fills `into` with the bytes from `offset` on; for what is short.
+    ///
+    /// # Errors
+    /// As for [`ReadAt::append_at`].
+    fn fill_at(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
+
     /// So many bytes are worth reading at once, where some of them are wanted for sure: as many as come in the time
     /// of a request. A disk that has lost bytes nobody asked for is not asked for them.
     fn bytes_at_once(&self) -> usize {
@@ -102,6 +108,10 @@ impl ReadAt for File {
     fn append_at(&self, out: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
         append_exact_at(self, out, length, offset)
     }
+
+    fn fill_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_exact_at(into, offset)
+    }
 }
 
 impl<T: ReadAt + ?Sized> ReadAt for Box<T> {
@@ -111,6 +121,10 @@ impl<T: ReadAt + ?Sized> ReadAt for Box<T> {
 
     fn append_at(&self, out: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
         (**self).append_at(out, length, offset)
+    }
+
+    fn fill_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
+        (**self).fill_at(into, offset)
     }
 
     fn bytes_at_once(&self) -> usize {
@@ -356,12 +370,17 @@ impl Stored {
             let reason = format!("it has {length} bytes, at most {limit_bytes} are allowed");
             return Err(damaged(self, reason));
         }
-        let mut bytes = Vec::new();
-        match file.append_at(&mut bytes, length as usize, 0) {
+        let mut bytes = vec![0; length as usize];
+        match file.fill_at(&mut bytes, 0) {
             // It was cut meanwhile, as a tail is at the start, and is read as far as it goes.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(bytes)),
-            read => read.map(|()| Some(bytes)).map_err(failed("reading", self)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                let there = file.len_bytes().map_err(failed("looking at", self))?.min(length);
+                bytes.truncate(there as usize);
+                file.fill_at(&mut bytes, 0).map_err(failed("reading", self))?;
+            }
+            read => read.map_err(failed("reading", self))?,
         }
+        Ok(Some(bytes))
     }
 
     /// What is known of it; `None` if nothing is there.
