@@ -7,18 +7,19 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use holdall_format::{ObjectId, RecordHash, RecordKind, SessionId, TombstoneReason};
 use holdall_protocol::contract::{Forge, TestKey};
 use holdall_protocol::{CommitAnswer, Repository, RepositoryError, SessionPurpose};
-use holdall_testkit::Slice;
+use holdall_sys::Clock;
+use holdall_testkit::{FakeClock, Slice};
 use rustix::io::Errno;
 
 use crate::creating;
 use crate::layout::Layout;
-use crate::place::{MACHINE, Signer, id};
+use crate::place::{MACHINE, id};
 use crate::prune::PruneOptions;
 use crate::storage::memory::{Fate, MemoryStorage};
 use crate::store::{Access, Store};
@@ -38,7 +39,7 @@ const FATES: [Fate; 5] = [
 struct World {
     storage: MemoryStorage,
     forge: Forge,
-    clock: Arc<AtomicI64>,
+    clock: Arc<FakeClock>,
     acknowledged: Acknowledged,
     /// So many snapshots were begun.
     begun: u32,
@@ -64,9 +65,9 @@ fn folder() -> tempfile::TempDir {
 fn open_in(
     folder: &tempfile::TempDir,
     storage: &MemoryStorage,
-    clock: &Arc<AtomicI64>,
+    clock: &Arc<FakeClock>,
 ) -> Result<Arc<Store>, RepositoryError> {
-    let signer = Arc::new(Signer(TestKey::from_seed(&[9; 32])));
+    let signer = Arc::new(TestKey::from_seed(&[9; 32]));
     let layout = Layout::in_memory(folder.path(), storage);
     let cache = folder.path().join("cache");
     Store::open_at(layout, Access::Write, &cache, signer, clock.clone()).map(Arc::new)
@@ -89,7 +90,7 @@ impl World {
         let forge = Forge::new(1, MACHINE, &[8; 32]);
         let layout = Layout::in_memory(folder.path(), &storage);
         creating::create(&layout, &forge.new_repository()).unwrap();
-        let clock = Arc::new(AtomicI64::new(1_800_000_000_000_000_000));
+        let clock = Arc::new(FakeClock::at(1_800_000_000));
         let acknowledged = Acknowledged::default();
         let mut world =
             Self { storage, forge, clock, acknowledged, begun: 0, has_missed_some: false };
@@ -114,7 +115,8 @@ impl World {
     }
 
     fn holding(&self, storage: MemoryStorage) -> Self {
-        let clock = Arc::new(AtomicI64::new(self.clock.load(Ordering::SeqCst)));
+        let clock = Arc::new(FakeClock::default());
+        clock.set_ns(self.clock.now_ns());
         let forge = Forge::new(1, MACHINE, &[8; 32]);
         let acknowledged = self.acknowledged.clone();
         let Self { begun, has_missed_some, .. } = *self;
@@ -128,7 +130,7 @@ impl World {
             Work::Backup | Work::ForgetAndCondemn => {}
             Work::Delete => {
                 world.work(Work::ForgetAndCondemn).unwrap();
-                world.clock.fetch_add(2 * GRACE.as_nanos() as i64, Ordering::SeqCst);
+                world.clock.advance(2 * GRACE);
             }
             Work::Repair => world.storage.damage_largest_in(Path::new("packs")),
         }
@@ -235,7 +237,7 @@ impl World {
         }
         assert_whole(store, what);
         // What was condemned is due.
-        self.clock.fetch_add(2 * GRACE.as_nanos() as i64, Ordering::SeqCst);
+        self.clock.advance(2 * GRACE);
         for work in [Work::Delete, Work::Backup] {
             self.work_in(store, work).unwrap_or_else(|e| panic!("{what}: then {work:?}: {e}"));
         }
