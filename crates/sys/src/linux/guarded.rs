@@ -1,6 +1,6 @@
 //! Paths of what this program keeps for its user: root follows no link there that another user can have made.
 //!
-//! A folder is opened as [`own_links`] has it, and what lies in it is reached from there.
+//! A folder is opened as `own_links` has it, and what lies in it is reached from there.
 
 use std::fs::File;
 use std::io;
