@@ -171,7 +171,7 @@ impl App {
     ///
     /// # Errors
     /// If the signals can not be taken over.
-    pub(crate) fn of_nobody(output: Output) -> Result<Self> {
+    pub(crate) fn without_profile(output: Output) -> Result<Self> {
         let interrupt = Interrupt::install().context(SIGNALS)?;
         Ok(Self {
             output,

@@ -184,7 +184,7 @@ pub(crate) fn tell_kit(app: &App, kit: &str, file: Option<&Path>) -> Result<()> 
         let written = format!("recovery kit written to {}", file.display());
         let said =
             app.output.say(format_args!("{written}: keep it on paper or on another computer"));
-        said.unwrap_or_else(|error| app.output.untold(written, &error.into()));
+        said.unwrap_or_else(|error| app.output.warn_unreported(written, &error.into()));
         return Ok(());
     }
     app.output.object("recovery_kit", &Kit { text: kit })?;

@@ -110,9 +110,9 @@ fn main() -> ExitCode {
         }
     };
     let output = cli.global.output();
-    let app = |()| match cli.command.is_personal() {
+    let app = |()| match cli.command.needs_profile() {
         true => App::new(cli.global, output.clone()),
-        false => App::of_nobody(output.clone()),
+        false => App::without_profile(output.clone()),
     };
     let checked = has_random_numbers().and_then(|()| arguments::check(&command_line(), &matches));
     let app = checked.and_then(app);

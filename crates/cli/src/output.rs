@@ -143,7 +143,7 @@ impl Output {
 
     /// Says what was done all the same, and why standard output does not tell it: on standard error,
     /// with `-q` and `--json` too, unless whoever reads has had enough.
-    pub(crate) fn untold(&self, done: impl Display, error: &anyhow::Error) {
+    pub(crate) fn warn_unreported(&self, done: impl Display, error: &anyhow::Error) {
         if !is_closed_pipe(error) {
             let cause = sentence(error);
             to_stderr(format_args!(
@@ -166,7 +166,7 @@ impl Output {
     ) -> anyhow::Result<()> {
         match told {
             Err(error) if !dry_run => {
-                self.untold(done, &error);
+                self.warn_unreported(done, &error);
                 Ok(())
             }
             told => told,

@@ -20,7 +20,7 @@ use crate::lease::Lease;
 use crate::log::Log;
 use crate::publish::{Published, failed, random};
 use crate::recovery::{Salvaged, discard, list_all, put_aside};
-use crate::reread::unless_lost;
+use crate::retry::retry_read;
 use crate::storage::GrowingFile;
 use crate::tail::{Tail, read_whole};
 
@@ -277,7 +277,7 @@ impl Appender {
             let read = || tail.read_block(&block).map_err(failed("reading", &path));
             let bytes = match unreadable {
                 Unreadable::Fails => Some(read()?),
-                Unreadable::IsLost => unless_lost(read)?,
+                Unreadable::IsLost => retry_read(read)?,
             };
             Ok(bytes.and_then(|bytes| self.as_named(bytes, &block)))
         });
@@ -390,14 +390,13 @@ impl Appender {
 
     /// Puts a tail aside of which blocks are lost. What was closed until now was forgotten before.
     pub(crate) fn put_lost_aside(&self, name: TailName) -> Result<(), RepositoryError> {
-        self.disbelieve()?;
+        self.invalidate_saved_indexes()?;
         put_aside(&self.layout, name)
     }
 
-    /// Has no index from before be believed about what is closed, here or in another cache: one of its closed
-    /// nodes may refer to what is lost or let go from now on. What is closed at this moment is taken to be so
-    /// without that.
-    pub(crate) fn disbelieve(&self) -> Result<(), RepositoryError> {
+    /// Bumps the prune generation, so that no saved index, in this cache or another, is trusted about reachability:
+    /// one of its nodes may refer to what is lost or deleted from now on. The marks in memory stay.
+    pub(crate) fn invalidate_saved_indexes(&self) -> Result<(), RepositoryError> {
         let number = self.log.take();
         self.lease.renew()?;
         condemned::begin_prune(&self.layout, number)?;
@@ -416,7 +415,7 @@ impl Appender {
         let sound = blocks.iter().map(|block| {
             let read = || read_whole(payload, block).map_err(failed("reading", &path));
             // What is lost, or is not what was stored, stays in the file put aside.
-            Ok(unless_lost(read)?.and_then(|bytes| self.as_named(bytes, block)))
+            Ok(retry_read(read)?.and_then(|bytes| self.as_named(bytes, block)))
         });
         let (copy, lost) = self.copy(name.nodes, sound)?;
         self.index.add_tail(copy.clone());

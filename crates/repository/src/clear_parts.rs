@@ -23,7 +23,7 @@ use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, number_of};
 use crate::lease::Lease;
 use crate::pack_file::unreadable;
 use crate::publish::damaged;
-use crate::reread::of_the_file;
+use crate::retry::split_process_errors;
 use crate::storage::Stored;
 use crate::wrappings::SignedSet;
 
@@ -189,7 +189,7 @@ fn check_marker_beside(
 fn read_marker(layout: &Layout) -> Result<Marker, RepositoryError> {
     let path = layout.marker();
     let is_no_folder = |error: &io::Error| error.kind() == io::ErrorKind::NotADirectory;
-    Ok(match of_the_file(path.read_limited(MARKER_MAX_BYTES))? {
+    Ok(match split_process_errors(path.read_limited(MARKER_MAX_BYTES))? {
         Ok(Some(text)) if text == MARKER_TEXT.as_bytes() => Marker::Sound,
         Ok(Some(text)) => match version_of(&text) {
             Some(found) => {
@@ -232,12 +232,12 @@ pub(crate) fn holds_records(layout: &Layout) -> Result<bool, RepositoryError> {
 
 /// All spares, those of the newest sets last.
 fn spares(layout: &Layout) -> Result<Vec<Kept>, RepositoryError> {
-    let Ok(generations) = of_the_file(generations_in(&layout.spares()))? else {
+    let Ok(generations) = split_process_errors(generations_in(&layout.spares()))? else {
         return Ok(Vec::new());
     };
     let read = |generation: u64| -> Result<Kept, RepositoryError> {
         let path = layout.spare_of(generation);
-        let bytes = of_the_file(path.read_limited(SPARE_MAX_BYTES as u64))?;
+        let bytes = split_process_errors(path.read_limited(SPARE_MAX_BYTES as u64))?;
         let spare = bytes.and_then(|bytes| {
             let spare = Spare::decode(&bytes.unwrap_or_default());
             let spare = spare.map_err(|error| unreadable(&path, &error))?;
@@ -258,7 +258,7 @@ fn config_of(
     amiss: &mut Vec<Amiss>,
 ) -> Result<(RepositoryConfig, Bytes), RepositoryError> {
     let path = layout.config();
-    let own = of_the_file(path.read_limited(CONFIG_MAX_BYTES))?.and_then(|bytes| {
+    let own = split_process_errors(path.read_limited(CONFIG_MAX_BYTES))?.and_then(|bytes| {
         let bytes = bytes.ok_or_else(|| damaged(&path, "it is missing"))?;
         let config = RepositoryConfig::decode_signed(&bytes);
         Ok((config.map_err(|error| unreadable(&path, &error))?, Bytes::from(bytes)))
@@ -282,7 +282,7 @@ fn newest_set(
     spares: &[Kept],
     amiss: &mut Vec<Amiss>,
 ) -> Result<SignedSet, RepositoryError> {
-    let own = of_the_file(generations_in(&layout.wrappings()))?;
+    let own = split_process_errors(generations_in(&layout.wrappings()))?;
     let own_highest = own.as_ref().ok().and_then(|generations| generations.last().copied());
     let highest = own_highest.max(spares.last().map(|(generation, _)| *generation));
     let Some(generation) = highest else {
@@ -290,7 +290,7 @@ fn newest_set(
             .err()
             .unwrap_or_else(|| damaged(&layout.wrappings(), "no set of wrappings is there")));
     };
-    let own = of_the_file(read_set(layout, config, generation))?;
+    let own = split_process_errors(read_set(layout, config, generation))?;
     let spare = spares.last().filter(|(newest, _)| *newest == generation);
     let spared = match spare.map(|(_, spare)| spare) {
         Some(Ok(spare)) if spare.config_bytes == **config_bytes => Some(spare),

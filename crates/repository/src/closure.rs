@@ -12,7 +12,7 @@ use holdall_format::{BlockKind, ObjectId};
 use holdall_protocol::RepositoryError;
 
 use crate::index::{Holder, IndexError, Lookup, ObjectCopy};
-use crate::reread::of_the_file;
+use crate::retry::split_process_errors;
 use crate::store::{CommitGuard, Store};
 
 /// Nodes that waited and are looked up at once: enough that most of what is read of the index for them
@@ -28,13 +28,13 @@ const MAX_MISSING: usize = 10_000;
 /// How often a damaged index is rebuilt before giving up.
 const REBUILDS: usize = 2;
 
-/// What a descent is to do with what is closed.
+/// Which nodes a descent goes into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Closed {
-    /// Nothing below it needs to be looked at.
-    Stops,
-    /// It is descended through like all else.
-    Passes,
+pub(crate) enum Descend {
+    /// Those that no mark says to be reachable: what is below the others was looked at when they were marked.
+    UnmarkedOnly,
+    /// All.
+    Everything,
 }
 
 /// Why a descent ended.
@@ -60,7 +60,7 @@ pub(crate) struct Tally {
 
 struct Descent<'a> {
     store: &'a Store,
-    closed: Closed,
+    which: Descend,
     /// Chunks below this log position are old.
     old_before: u64,
     tally: Tally,
@@ -80,9 +80,9 @@ pub(crate) fn descend(
     store: &Store,
     commit: &CommitGuard<'_>,
     root: ObjectId,
-    closed: Closed,
+    which: Descend,
 ) -> Result<Vec<ObjectId>, RepositoryError> {
-    run(store, Some(commit), root, closed, 0).map(Descent::named_missing)
+    run(store, Some(commit), root, which, 0).map(Descent::named_missing)
 }
 
 /// As [`descend`], for who has just rebuilt the index: one that is damaged again is an error, since
@@ -90,9 +90,9 @@ pub(crate) fn descend(
 pub(crate) fn descend_in_rebuilt(
     store: &Store,
     root: ObjectId,
-    closed: Closed,
+    which: Descend,
 ) -> Result<Vec<ObjectId>, RepositoryError> {
-    run(store, None, root, closed, 0).map(Descent::named_missing)
+    run(store, None, root, which, 0).map(Descent::named_missing)
 }
 
 /// Counts what `root` reaches, and leaves no marks.
@@ -103,7 +103,7 @@ pub(crate) fn tally(
     old_before: u64,
 ) -> Result<Tally, RepositoryError> {
     store.index().drop_tentative();
-    let counted = run(store, Some(commit), root, Closed::Passes, old_before)
+    let counted = run(store, Some(commit), root, Descend::Everything, old_before)
         .map(|descent| Tally { is_whole: descent.missing.is_empty(), ..descent.tally });
     store.index().drop_tentative();
     counted
@@ -114,12 +114,12 @@ fn run<'a>(
     store: &'a Store,
     commit: Option<&CommitGuard<'_>>,
     root: ObjectId,
-    closed: Closed,
+    which: Descend,
     old_before: u64,
 ) -> Result<Descent<'a>, RepositoryError> {
     let mut rebuilds = 0;
     loop {
-        let mut descent = Descent::new(store, closed, old_before, root);
+        let mut descent = Descent::new(store, which, old_before, root);
         match (descent.run(), commit) {
             (Ok(Ended::MarksAreGone), _) => {}
             (Ok(Ended::Done), _) => return Ok(descent),
@@ -133,10 +133,10 @@ fn run<'a>(
 }
 
 impl<'a> Descent<'a> {
-    fn new(store: &'a Store, closed: Closed, old_before: u64, root: ObjectId) -> Self {
+    fn new(store: &'a Store, which: Descend, old_before: u64, root: ObjectId) -> Self {
         Self {
             store,
-            closed,
+            which,
             old_before,
             tally: Tally::default(),
             generation: store.index().state().generation,
@@ -189,7 +189,7 @@ impl<'a> Descent<'a> {
                 self.missing.insert(*id);
                 continue;
             };
-            let is_known = self.closed == Closed::Stops && lookup.is_closed(first);
+            let is_known = self.which == Descend::UnmarkedOnly && lookup.is_closed(first);
             if is_known || lookup.is_tentative(first) {
                 continue;
             }
@@ -291,7 +291,7 @@ fn refs_in(
     children: &mut Vec<ObjectId>,
 ) -> Result<BTreeSet<ObjectId>, RepositoryError> {
     let mut found = BTreeSet::new();
-    let read = of_the_file(store.table(&lookup.state, holder, block))?;
+    let read = split_process_errors(store.table(&lookup.state, holder, block))?;
     let Ok(table) = read else { return Ok(found) };
     for entry in table.entries {
         if wanted.contains(&entry.id) && found.insert(entry.id) {
@@ -341,7 +341,7 @@ mod tests {
     fn nodes_that_all_refer_to_the_same_make_no_more_wait_than_there_are() {
         let place = Place::new();
         let (root, chunks) = put_layers(&place);
-        let mut descent = Descent::new(&place.store, Closed::Passes, 0, root);
+        let mut descent = Descent::new(&place.store, Descend::Everything, 0, root);
         let (mut found, mut waiting) = (0, 0);
         while descent.step().unwrap().is_none() {
             found = found.max(descent.found.len());
@@ -359,7 +359,7 @@ mod tests {
     fn a_tree_of_which_too_much_waits_is_refused() {
         let place = Place::new();
         let [_, whole, _] = commit_broad_tree(&place);
-        let mut descent = Descent::new(&place.store, Closed::Passes, 0, whole);
+        let mut descent = Descent::new(&place.store, Descend::Everything, 0, whole);
         let refused = descent.run().map(|_| ()).unwrap_err();
         assert!(matches!(refused, IndexError::Failed(RepositoryError::Refused { .. })));
     }
@@ -427,7 +427,7 @@ mod tests {
         place.store.appender().unwrap().close_open_tail(true);
         place.store.index().have_reads_fail();
         let commit = place.store.lock_commit();
-        let failed = descend(&place.store, &commit, id(0), Closed::Passes).unwrap_err();
+        let failed = descend(&place.store, &commit, id(0), Descend::Everything).unwrap_err();
         assert!(matches!(failed, RepositoryError::Damaged { .. }), "{failed}");
     }
 
@@ -446,7 +446,7 @@ mod tests {
         }
         place.machine().put_blocks(&session, &[place.forge.nodes(&[(id(0), &nodes)])]).unwrap();
         let commit = place.store.lock_commit();
-        let missing = descend(&place.store, &commit, id(0), Closed::Passes).unwrap();
+        let missing = descend(&place.store, &commit, id(0), Descend::Everything).unwrap();
         assert_eq!(missing.len(), MAX_MISSING);
     }
 }

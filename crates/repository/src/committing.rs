@@ -12,7 +12,7 @@ use holdall_format::{
 };
 use holdall_protocol::{CommitAnswer, RepositoryError};
 
-use crate::closure::{Closed, descend};
+use crate::closure::{Descend, descend};
 use crate::store::{CommitGuard, Store};
 
 /// The start of 2023, in nanoseconds since 1970 UTC. A clock that says an earlier time was never
@@ -104,7 +104,7 @@ impl Store {
             return self.check_amended(amended, head).map(|()| Vec::new());
         }
         self.check_root(commit, head)?;
-        descend(self, commit, head.root, Closed::Stops)
+        descend(self, commit, head.root, Descend::UnmarkedOnly)
     }
 
     /// Checks that an amendment is of a snapshot of this repository, and has its root.

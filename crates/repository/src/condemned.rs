@@ -17,8 +17,8 @@ use holdall_format::{FormatError, PackName};
 use holdall_protocol::RepositoryError;
 
 use crate::checksummed::{with_checksum, without_checksum};
+use crate::high_water_mark;
 use crate::layout::Layout;
-use crate::raised::{highest, raise};
 
 const WHAT: &str = "condemn mark";
 const MAGIC: &[u8; 4] = b"HCon";
@@ -108,13 +108,13 @@ pub(crate) fn renew_unreadable(layout: &Layout, now: &Condemned) -> Result<(), R
 
 /// The number of the last prune that let something go; 0 if there was none.
 pub(crate) fn last_prune(layout: &Layout) -> Result<u64, RepositoryError> {
-    highest(&layout.pruned())
+    high_water_mark::read(&layout.pruned())
 }
 
 /// Says that a prune of that number is about to let something go. From when it is durable on, nobody
 /// believes what an index from before takes for closed.
 pub(crate) fn begin_prune(layout: &Layout, number: u64) -> Result<(), RepositoryError> {
-    raise(&layout.pruned(), number, b"holdall prune, version 1\n")
+    high_water_mark::advance(&layout.pruned(), number, b"holdall prune, version 1\n")
 }
 
 /// Removes the marks of packs that are gone for good.

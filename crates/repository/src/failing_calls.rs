@@ -292,7 +292,7 @@ fn meet(begin: &World, work: Work, call: u64, fate: Fate) {
     let opened = open_in(&own, &world.storage, &world.clock);
     let (opened, outcome) = match opened {
         Ok(store) => {
-            world.has_missed_some = !store.strange().is_empty();
+            world.has_missed_some = !store.unreadable_files().is_empty();
             (Some(store.clone()), world.work_in(&store, work))
         }
         Err(error) => (None, Err(error)),
@@ -303,8 +303,7 @@ fn meet(begin: &World, work: Work, call: u64, fate: Fate) {
         assert!(is_told, "{what}: it does not say of what: {error}");
     }
     let (after_cut, after_kill) = (world.after_power_cut(), world.again());
-    if let Some(store) =
-        opened.filter(|store| fate != Fate::Ends && !store.is_worth_opening_again())
+    if let Some(store) = opened.filter(|store| fate != Fate::Ends && !store.reopen_would_recover())
     {
         let next = world.work_in(&store, Work::Backup);
         next.unwrap_or_else(|error| panic!("{what}: the same process goes on: {error}"));

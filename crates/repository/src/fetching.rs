@@ -15,7 +15,7 @@ use holdall_protocol::{
 use crate::index::{Holder, Lookup, ObjectCopy, State};
 use crate::putting::limit_ids;
 use crate::reading::ReadBlock;
-use crate::reread::is_of_this_process;
+use crate::retry::is_of_this_process;
 use crate::store::Store;
 
 impl Store {
@@ -128,8 +128,9 @@ impl Store {
         let state = self.index().state();
         let mut page = BlockPage::default();
         if cursor == 0 {
-            let strange = self.strange().into_iter();
-            page.damaged.extend(strange.map(|(path, reason)| self.file_damage(&path, reason)));
+            let unreadable_files = self.unreadable_files().into_iter();
+            page.damaged
+                .extend(unreadable_files.map(|(path, reason)| self.file_damage(&path, reason)));
         }
         let mut walk = Walk::new(self, &state, cursor);
         let mut bytes = 0;

@@ -6,7 +6,7 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::PathBeneath;
 
 use crate::publish::{FILE_MODE, failed, has_no_links, sync_parent};
-use crate::reread::says_lost;
+use crate::retry::says_lost;
 
 /// What a disk loses, it loses by so many bytes or a part of them.
 const SECTOR_BYTES: u64 = 4096;

@@ -43,6 +43,7 @@
 //! assert!(matches!(repository.describe(), Err(RepositoryError::NoRepository { .. })));
 //! ```
 
+mod anomaly;
 mod appending;
 mod background;
 mod checked;
@@ -61,6 +62,7 @@ mod failing_calls;
 mod fetching;
 mod forgetting;
 mod group_commit;
+mod high_water_mark;
 mod index;
 mod journal;
 mod keeping;
@@ -79,16 +81,15 @@ mod prune;
 mod publish;
 mod putting;
 mod putting_back;
-mod raised;
+mod quota_reservations;
 mod reading;
 mod record_claim;
 mod records;
 mod recovery;
 mod repair;
-mod reread;
 mod retaining;
 pub mod retention;
-mod room;
+mod retry;
 mod scrub;
 mod session;
 mod storage;
@@ -98,9 +99,9 @@ mod tail;
 mod tail_objects;
 mod unopened;
 mod usage;
-mod weighing;
 mod wrappings;
 
+pub use anomaly::{Scan, SeriesChange, SnapshotSize};
 pub use committing::EARLIEST_NS;
 pub use compacting::Supersession;
 pub use embedded::EmbeddedRepository;
@@ -115,4 +116,3 @@ pub use unopened::{
     newest_generation_in, newest_key_in, recovery_identities_in, recovery_identities_of_new,
 };
 pub use usage::Census;
-pub use weighing::{Look, Weighed, Weight};

@@ -8,7 +8,7 @@ use crate::checked::Checked;
 use crate::pack_file::{BlockPlace, PackFile};
 use crate::publish::damaged;
 use crate::publish::failed;
-use crate::reread::unless_lost;
+use crate::retry::retry_read;
 use crate::store::Store;
 
 /// Blocks are stored again in portions of about so many bytes, which are in memory at once.
@@ -48,7 +48,7 @@ impl Store {
         for place in places {
             let checked = match if_damaged {
                 IfDamaged::Fail => self.read_sound(file, place)?,
-                IfDamaged::LeaveOut => match unless_lost(|| self.read_sound(file, place))? {
+                IfDamaged::LeaveOut => match retry_read(|| self.read_sound(file, place))? {
                     Some(checked) => checked,
                     None => continue,
                 },

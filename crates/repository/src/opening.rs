@@ -8,6 +8,7 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::Root;
 
 use crate::condemned;
+use crate::high_water_mark;
 use crate::index::{ClosedInTails, Index, IndexError, Listing};
 use crate::layout::Layout;
 use crate::lease::Lease;
@@ -16,7 +17,6 @@ use crate::probing::probe;
 use crate::publish::{
     OWN_DIR_MODE, PRIVATE_DIR_MODE, failed, is_beside, make_name, names_in, remove, sync_folder,
 };
-use crate::raised::{highest, raise};
 use crate::recovery::Recovered;
 use crate::session::Sessions;
 use crate::storage::Stored;
@@ -43,11 +43,11 @@ pub(crate) fn go_on(
     is_whole: bool,
 ) -> Result<Log, RepositoryError> {
     let folder = layout.positions();
-    let mut next = next_known.max(highest(&folder)?);
+    let mut next = next_known.max(high_water_mark::read(&folder)?);
     let are_all_known = is_whole && !lease.has_taken_over();
     if !are_all_known && access == Access::Write {
         next = next.saturating_add(UNKNOWN_POSITIONS);
-        raise(&folder, next, b"holdall positions, version 1\n")?;
+        high_water_mark::advance(&folder, next, b"holdall positions, version 1\n")?;
         // Whoever took over meanwhile may go on from the same position.
         lease.renew()?;
     }
@@ -74,7 +74,7 @@ pub(crate) struct Found {
     pub(crate) index: Arc<Index>,
     pub(crate) tails: Vec<Arc<Tail>>,
     /// Files that can not be used, and why.
-    pub(crate) strange: Vec<(PathBuf, String)>,
+    pub(crate) unreadable_files: Vec<(PathBuf, String)>,
     /// Packs, and folders of packs, that could not be read.
     pub(crate) left_out: Vec<Stored>,
     /// Whether all packs and tails could be read.
@@ -108,10 +108,10 @@ impl Found {
             // from records.
             index.forget_closed();
         }
-        let mut strange = listing.strange;
-        strange.append(&mut recovered.damaged);
+        let mut unreadable_files = listing.unreadable_files;
+        unreadable_files.append(&mut recovered.damaged);
         let left_out = listing.left_out;
-        Ok(Self { index: Arc::new(index), tails, strange, left_out, is_whole })
+        Ok(Self { index: Arc::new(index), tails, unreadable_files, left_out, is_whole })
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn read_footer(
 }
 
 /// Whether the disk gives all names in a folder of packs, or the footer of a pack.
-pub(crate) fn is_given(path: &Stored, repository: &RepositoryId) -> bool {
+pub(crate) fn is_readable(path: &Stored, repository: &RepositoryId) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()?.parse::<PackName>().ok());
     let Some(name) = name else { return path.is_folder() && path.names().is_ok() };
     let footer = path.open().ok().and_then(|file| read_footer(path, &file, repository).ok());

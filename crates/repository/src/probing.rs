@@ -22,7 +22,7 @@ use holdall_sys::lock::Held;
 
 use crate::layout::Layout;
 use crate::publish::{FILE_MODE, beside, failed, read_limited, remove, replace};
-use crate::reread::says_lost;
+use crate::retry::says_lost;
 
 const FRONT: &str = "holdall probes, version 1";
 /// The file is never longer.

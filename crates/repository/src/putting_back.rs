@@ -86,7 +86,7 @@ impl Store {
         self.lease().renew()?;
         self.records().put_back(&stored, bytes, claim)?;
         self.log().at_least(position.saturating_add(1));
-        self.no_longer_strange(self.layout().record(position).path());
+        self.forget_unreadable(self.layout().record(position).path());
         Ok(())
     }
 }

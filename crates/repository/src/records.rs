@@ -28,7 +28,7 @@ use crate::pack_file::unreadable;
 use crate::parallel::in_parallel;
 use crate::publish::Published;
 use crate::record_claim::{Claim, Left, Place};
-use crate::reread::of_the_file;
+use crate::retry::split_process_errors;
 use crate::storage::Stored;
 
 /// A record and its receipt are never longer.
@@ -158,7 +158,7 @@ impl Records {
         for ((position, has_tombstone), read) in places.into_iter().zip(read) {
             next_position = next_position.max(position.saturating_add(1));
             let path = || file_of(layout, position, has_tombstone);
-            match of_the_file(read)? {
+            match split_process_errors(read)? {
                 Ok(entry) => entries.push(entry),
                 Err(
                     RepositoryError::Damaged { reason, .. }
@@ -172,7 +172,7 @@ impl Records {
         }
         // A name that is no record's hides none.
         let is_whole = damaged.is_empty();
-        damaged.append(&mut strange_names(layout)?);
+        damaged.append(&mut foreign_names(layout)?);
         let records = Self {
             layout: layout.clone(),
             entries: Mutex::new(entries),
@@ -510,7 +510,7 @@ pub(crate) fn positions(layout: &Layout) -> Result<Vec<u64>, RepositoryError> {
 }
 
 /// Whether the disk gives a file of that path, of a record or a tombstone.
-pub(crate) fn is_given(path: &Stored) -> bool {
+pub(crate) fn is_readable(path: &Stored) -> bool {
     path.read_limited(STORED_MAX_BYTES).is_ok_and(|bytes| bytes.is_some())
 }
 
@@ -526,15 +526,15 @@ fn file_of(layout: &Layout, position: u64, is_tombstone: bool) -> Stored {
 }
 
 /// Files among records and tombstones that are neither, with the reason.
-fn strange_names(layout: &Layout) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
-    let mut strange = Vec::new();
+fn foreign_names(layout: &Layout) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
+    let mut foreign = Vec::new();
     for folder in [layout.records(), layout.tombstones()] {
         let names = folder.names()?.into_iter();
         let others = names.filter(|name| name.to_str().and_then(number_of).is_none());
         let reason = || "not the name of a record".to_owned();
-        strange.extend(others.map(|name| (folder.path().join(name), reason())));
+        foreign.extend(others.map(|name| (folder.path().join(name), reason())));
     }
-    Ok(strange)
+    Ok(foreign)
 }
 
 /// The log positions of all records, and whether each has a tombstone.
@@ -605,7 +605,7 @@ fn listed(
     has_tombstone: bool,
 ) -> Result<Option<ListedRecord>, RepositoryError> {
     let read = |path: &Stored| {
-        let read = of_the_file(path.read_limited(STORED_MAX_BYTES))?;
+        let read = split_process_errors(path.read_limited(STORED_MAX_BYTES))?;
         Ok::<_, RepositoryError>(read.unwrap_or_else(|_| Some(Vec::new())))
     };
     let record = if has_tombstone { None } else { read(&layout.record(position))? };

@@ -30,13 +30,13 @@ use holdall_protocol::RepositoryError;
 use rustix::io::Errno;
 
 use crate::condemned;
+use crate::high_water_mark;
 use crate::index::Listing;
 use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, JournalKey, Scan};
 use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::pack_file::read_footer;
 use crate::publish::{Published, failed};
-use crate::raised::highest;
 use crate::storage::{GrowingFile, Landed, OpenTo, ReadAt};
 use crate::store::Access;
 use crate::superseded;
@@ -97,7 +97,11 @@ impl Recovered {
         arrival: u64,
         is_something: bool,
     ) -> Result<(), RepositoryError> {
-        if is_something && self.newest_record > arrival { disbelieve(layout) } else { Ok(()) }
+        if is_something && self.newest_record > arrival {
+            invalidate_saved_indexes(layout)
+        } else {
+            Ok(())
+        }
     }
 
     /// Has all tails copied to new ones: what is still written to the files of these reaches nobody then.
@@ -116,7 +120,7 @@ pub(crate) fn recover(
     let repair = access == Access::Write;
     let files = layout.tails().names()?;
     let are_held_open = lease.has_taken_over() || (repair && have_other_names(layout, &files)?);
-    let newest_record = highest(&layout.records())?;
+    let newest_record = high_water_mark::read(&layout.records())?;
     let mut recovered = Recovered { are_held_open, newest_record, ..Recovered::default() };
     if repair {
         // Were it lost by now, some of these could be tails that whoever took it is writing to.
@@ -350,7 +354,7 @@ fn recover_blocks(
         let is_longer = journal_bytes.len() as u64 > journal_end
             || payload.len_bytes().map_err(failed("reading", &of_payload))? > kept_end;
         if is_longer {
-            disbelieve(layout)?;
+            invalidate_saved_indexes(layout)?;
         }
     }
     let is_needed = |block: &FooterBlock| is_older(block, name, recovered.newest_record);
@@ -379,7 +383,7 @@ fn is_older(block: &FooterBlock, name: TailName, newest_record: u64) -> bool {
 
 /// Has no index from before be believed about what is closed, as the appender does while a store is open. The log
 /// goes on behind the number.
-fn disbelieve(layout: &Layout) -> Result<(), RepositoryError> {
+fn invalidate_saved_indexes(layout: &Layout) -> Result<(), RepositoryError> {
     let last = condemned::last_prune(layout)?.max(superseded::read_all(layout)?.newest);
     condemned::begin_prune(layout, last.saturating_add(1))
 }

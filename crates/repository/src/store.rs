@@ -13,7 +13,7 @@ use holdall_sys::Clock;
 use crate::appending::Appender;
 use crate::background::Background;
 use crate::clear_parts::{ClearParts, check_marker};
-use crate::closure::{Closed, descend, descend_in_rebuilt};
+use crate::closure::{Descend, descend, descend_in_rebuilt};
 use crate::creating;
 use crate::embedded::EmbeddedRepository;
 use crate::index::{Index, IndexError, Listing, Lookup};
@@ -21,11 +21,11 @@ use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
 use crate::opening::{Found, go_on, make_ready, next_known};
-use crate::pack_file::{OpenPacks, is_given};
+use crate::pack_file::{self, OpenPacks};
 use crate::putting_back;
+use crate::quota_reservations::QuotaReservations;
 use crate::records::{self, Loaded, Records};
-use crate::recovery::{Recovered, is_readable, recover};
-use crate::room::Room;
+use crate::recovery::{self, Recovered, recover};
 use crate::scrub::ScrubRound;
 use crate::session::Sessions;
 use crate::storage::Stored;
@@ -60,12 +60,12 @@ pub struct Store {
     packs: OpenPacks,
     records: Records,
     sessions: Arc<Sessions>,
-    room: Room,
+    room: QuotaReservations,
     signer: Arc<dyn ReceiptSigner>,
     clock: Arc<dyn Clock>,
     commit: Mutex<()>,
     /// Files that could not be read at the start, with the reason.
-    strange: Mutex<Vec<(PathBuf, String)>>,
+    unreadable_files: Mutex<Vec<(PathBuf, String)>>,
     /// Tails that the disk did not give at the start.
     unopened: Vec<TailName>,
     /// Packs, and folders of packs, that could not be read when the index was made last.
@@ -195,8 +195,8 @@ impl Store {
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
         let next = next_known(&found, &recovered, next_position, &sessions);
         let log = Arc::new(go_on(&layout, access, &lease, next, found.is_whole)?);
-        let Found { index, tails, mut strange, left_out, .. } = found;
-        strange.extend(damaged);
+        let Found { index, tails, mut unreadable_files, left_out, .. } = found;
+        unreadable_files.extend(damaged);
         let writer =
             can_write.then(|| Writer::start(&layout, repository, (&index, &log), &lease, tails));
         let store = Self {
@@ -210,11 +210,11 @@ impl Store {
             log,
             records,
             sessions,
-            room: Room::default(),
+            room: QuotaReservations::default(),
             signer,
             clock,
             commit: Mutex::new(()),
-            strange: Mutex::new(strange),
+            unreadable_files: Mutex::new(unreadable_files),
             unopened: std::mem::take(&mut recovered.unopened),
             left_out: Mutex::new(left_out),
             unread,
@@ -250,7 +250,7 @@ impl Store {
 
     /// Descends from the records that are not in the closed bits yet.
     pub(crate) fn mark_records(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
-        self.mark_records_by(|root| descend(self, commit, root, Closed::Stops))
+        self.mark_records_by(|root| descend(self, commit, root, Descend::UnmarkedOnly))
     }
 
     fn mark_records_by(
@@ -374,7 +374,7 @@ impl Store {
         self.log.at_least(self.sessions.latest_start());
     }
 
-    pub(crate) fn room(&self) -> &Room {
+    pub(crate) fn room(&self) -> &QuotaReservations {
         &self.room
     }
 
@@ -400,21 +400,23 @@ impl Store {
     }
 
     /// Files that could not be read at the start, and what was found damaged since.
-    pub(crate) fn strange(&self) -> Vec<(PathBuf, String)> {
+    pub(crate) fn unreadable_files(&self) -> Vec<(PathBuf, String)> {
         let since = self.writer.as_ref().map(|writer| writer.appender.damaged());
-        self.lock_strange().iter().cloned().chain(since.into_iter().flatten()).collect()
+        self.lock_unreadable_files().iter().cloned().chain(since.into_iter().flatten()).collect()
     }
 
-    /// Whether the disk gives a tail, a pack or a record now that it did not give when this store was opened, or made
-    /// its index anew: opened again, the store has what it holds. A tail is read whole for this, and of a pack its
-    /// footer. The same where it commits nothing any more, since it is not known of a record whether it is there, or
-    /// since somebody else took the lease.
-    pub fn is_worth_opening_again(&self) -> bool {
+    /// True if a tail, pack or record that was unreadable when this store was opened, or when it rebuilt its index, is
+    /// readable now. This reads a tail whole, and of a pack its footer. Also true if the store commits nothing any
+    /// more: it does not know whether a record was published, or another process took the lease.
+    pub fn reopen_would_recover(&self) -> bool {
         self.records.is_in_doubt()
             || matches!(self.lease.check(), Err(RepositoryError::InUse { .. }))
-            || self.unopened.iter().any(|tail| is_readable(&self.layout, *tail))
-            || self.lock_left_out().iter().any(|path| is_given(path, &self.repository()))
-            || self.unread.iter().any(records::is_given)
+            || self.unopened.iter().any(|tail| recovery::is_readable(&self.layout, *tail))
+            || self
+                .lock_left_out()
+                .iter()
+                .any(|path| pack_file::is_readable(path, &self.repository()))
+            || self.unread.iter().any(records::is_readable)
     }
 
     /// Whether the disk did not give a tail when this store was opened: it may the next time.
@@ -445,13 +447,13 @@ impl Store {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that a file is no longer strange: it was mended, or put aside.
-    pub(crate) fn no_longer_strange(&self, mended: &Path) {
-        self.lock_strange().retain(|(path, _)| path != mended);
+    /// Says that a file is no longer unreadable_files: it was mended, or put aside.
+    pub(crate) fn forget_unreadable(&self, mended: &Path) {
+        self.lock_unreadable_files().retain(|(path, _)| path != mended);
     }
 
-    fn lock_strange(&self) -> MutexGuard<'_, Vec<(PathBuf, String)>> {
-        self.strange.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_unreadable_files(&self) -> MutexGuard<'_, Vec<(PathBuf, String)>> {
+        self.unreadable_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What appends blocks, for as long as the lease is held.
@@ -540,16 +542,16 @@ impl Store {
         let (listing, ended) = self.index.rebuild(&self.layout)?;
         self.learn_left_out(listing);
         ended?;
-        self.mark_records_by(|root| descend_in_rebuilt(self, root, Closed::Stops))
+        self.mark_records_by(|root| descend_in_rebuilt(self, root, Descend::UnmarkedOnly))
     }
 
     /// Of what could not be read before, what can be now is strange no longer.
-    fn learn_left_out(&self, Listing { left_out, strange, .. }: Listing) {
+    fn learn_left_out(&self, Listing { left_out, unreadable_files, .. }: Listing) {
         let before = std::mem::replace(&mut *self.lock_left_out(), left_out.clone());
-        let mut known = self.lock_strange();
+        let mut known = self.lock_unreadable_files();
         let is_in = |all: &[Stored], path: &Path| all.iter().any(|one| one.path() == path);
         known.retain(|(path, _)| !is_in(&before, path));
-        known.extend(strange.into_iter().filter(|(path, _)| is_in(&left_out, path)));
+        known.extend(unreadable_files.into_iter().filter(|(path, _)| is_in(&left_out, path)));
     }
 
     /// Rebuilds the index if any of it is damaged: for what goes through all of it, also where no

@@ -210,9 +210,8 @@ impl Stores {
     pub(crate) fn store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
         let slot = self.slot(name);
         let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = |store: &mut Arc<Store>| {
-            Arc::strong_count(store) == 1 && store.is_worth_opening_again()
-        };
+        let is_due =
+            |store: &mut Arc<Store>| Arc::strong_count(store) == 1 && store.reopen_would_recover();
         if let Some(closed) = open.store.take_if(is_due) {
             open.sessions = Some(closed.shared_sessions());
         }

@@ -274,7 +274,7 @@ fn nothing_came(options: &BackupOptions, error: EngineError) -> anyhow::Error {
 fn still_committed(app: &App, summary: &BackupSummary, told: Result<()>) -> Result<()> {
     told.or_else(|error| match &summary.snapshot_id {
         Some(id) => {
-            app.output.untold(format_args!("the snapshot {id} was committed"), &error);
+            app.output.warn_unreported(format_args!("the snapshot {id} was committed"), &error);
             Ok(())
         }
         None => Err(error),

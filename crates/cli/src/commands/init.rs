@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     };
     let made = format!("repository {} made at {}", summary.fingerprint, summary.place);
     let told = app.output.object("summary", &summary).and_then(|()| app.output.say(&made));
-    told.unwrap_or_else(|error| app.output.untold(made, &error.into()));
+    told.unwrap_or_else(|error| app.output.warn_unreported(made, &error.into()));
     lacking.iter().for_each(|sentence| app.output.note(format_args!("of this place: {sentence}")));
     Ok(Exit::Done)
 }

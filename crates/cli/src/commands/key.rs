@@ -318,7 +318,7 @@ fn rotate(app: &App) -> Result<()> {
 
 /// What was done is done, even if that can not be told, or nobody listens any more.
 fn tell(app: &App, done: &str, told: Result<()>) {
-    told.unwrap_or_else(|error| app.output.untold(done, &error));
+    told.unwrap_or_else(|error| app.output.warn_unreported(done, &error));
 }
 
 fn summary(app: &App, keys: &KeySet, done: &str) -> Result<()> {

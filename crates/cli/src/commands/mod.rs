@@ -66,7 +66,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// Whether it uses anything of the user who runs it: folders, settings, a password or a repository.
-    pub(crate) fn is_personal(&self) -> bool {
+    pub(crate) fn needs_profile(&self) -> bool {
         !matches!(
             self,
             Self::Serve(_)

@@ -150,7 +150,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     // What was changed is, even if that can not be told, or nobody listens any more.
     tell(app, &amendments, chosen.len()).unwrap_or_else(|error| {
-        app.output.untold(format_args!("{} snapshots were changed", amendments.len()), &error);
+        app.output
+            .warn_unreported(format_args!("{} snapshots were changed", amendments.len()), &error);
     });
     Ok(Exit::Done)
 }

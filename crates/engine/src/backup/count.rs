@@ -10,7 +10,7 @@ use super::job::Work;
 use super::meters::Meters;
 use super::options::BackupOptions;
 use super::pipeline::{BUDGET_BYTES, RESERVE_BYTES};
-use super::plan::{Found, Plan};
+use super::plan::{ItemSink, Plan};
 use super::scan::{inner, named, steps};
 use super::unread::Unread;
 use super::walk::Walk;
@@ -57,7 +57,7 @@ struct Counted {
     bytes: u64,
 }
 
-impl Found for Counted {
+impl ItemSink for Counted {
     fn add(&mut self, _path: PathKey, stat: Stat, _work: Work) -> Result<(), EngineError> {
         self.items += 1;
         let bytes = if stat.kind == FileKind::File { stat.size } else { 0 };

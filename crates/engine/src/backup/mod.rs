@@ -10,11 +10,11 @@
 //! bytes in flight are bounded by a budget that can not deadlock. How many threads walk and read
 //! follows what the storage gains from.
 
+mod compare_with_parent;
 mod content;
 mod count;
 mod describe;
 mod file_data;
-mod items;
 mod job;
 mod listed;
 mod meters;

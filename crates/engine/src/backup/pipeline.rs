@@ -10,8 +10,8 @@ use holdall_format::SeriesId;
 use holdall_protocol::{RepositoryError, SessionGrant, SessionPurpose};
 use holdall_tree::{Chunker, Fingerprints};
 
+use super::compare_with_parent::Items;
 use super::describe::{Mounts, Owners};
-use super::items::Items;
 use super::job::JobSender;
 use super::meters::Meters;
 use super::options::{BackupOptions, Source};

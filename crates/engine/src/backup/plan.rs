@@ -26,7 +26,7 @@ use crate::storing::Shared;
 const AHEAD_LEFT: usize = 8;
 
 /// What becomes of the paths that a plan finds: jobs, or a count. They come in the order of the tree.
-pub(super) trait Found {
+pub(super) trait ItemSink {
     /// Takes the next path. What can not be read of the source never comes here.
     ///
     /// # Errors
@@ -36,19 +36,19 @@ pub(super) trait Found {
     /// Takes a directory that is nowhere: one above a source that is recorded elsewhere.
     ///
     /// # Errors
-    /// As [`Found::add`].
+    /// As [`ItemSink::add`].
     fn made_up(&mut self, path: PathKey) -> Result<(), EngineError>;
 
     /// How many paths the parents have below one behind which none was added so far.
     ///
     /// # Errors
-    /// As [`Found::add`].
+    /// As [`ItemSink::add`].
     fn count_before(&mut self, path: &PathKey) -> Result<u64, EngineError>;
 
     /// There are no more paths.
     ///
     /// # Errors
-    /// As [`Found::add`].
+    /// As [`ItemSink::add`].
     fn finish(&mut self) -> Result<(), EngineError>;
 }
 
@@ -155,7 +155,7 @@ impl Frame {
     }
 }
 
-impl<F: Found> Plan<'_, F> {
+impl<F: ItemSink> Plan<'_, F> {
     /// Plans all steps: the body of the plan's thread.
     ///
     /// # Errors

@@ -22,13 +22,13 @@ use holdall_format::{PublicKey, StoredRecord, Tombstone};
 use crate::Access;
 
 /// Judges receipts, record after record in the order of the log.
-pub(crate) struct Keepers {
+pub(crate) struct ReceiptSigners {
     present: PublicKey,
     in_directory: bool,
     present_began: bool,
 }
 
-impl Keepers {
+impl ReceiptSigners {
     /// Before the first record. A repository in a directory is known by its receipts being this
     /// machine's own.
     pub(crate) fn of(access: &Access) -> Self {
@@ -66,7 +66,7 @@ mod tests {
 
     fn judged(keeper: u8, signers: &[u8]) -> Vec<bool> {
         let key = |seed: u8| SigningKey::from_seed(&[seed; 32]);
-        let mut keepers = Keepers {
+        let mut keepers = ReceiptSigners {
             present: key(keeper).public(),
             in_directory: keeper == MACHINE,
             present_began: false,

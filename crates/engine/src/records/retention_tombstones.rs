@@ -15,13 +15,13 @@ type Series = (MachineId, SeriesId);
 
 /// The tombstones of snapshots, in the order of the log.
 #[derive(Default)]
-pub(crate) struct LetGo {
+pub(crate) struct RetentionTombstones {
     by_rules: Vec<(Series, u64, u64)>,
     /// The newest of each series that somebody asked to go.
     on_request: HashMap<Series, u64>,
 }
 
-impl LetGo {
+impl RetentionTombstones {
     /// Takes note of a tombstone, of the record of that head, at its log position.
     pub(crate) fn add(&mut self, head: &RecordHead, reason: TombstoneReason, position: u64) {
         let series = (head.machine, head.series);
@@ -34,7 +34,7 @@ impl LetGo {
     }
 
     /// Those that no rules can have let go, where these snapshots are all that there are.
-    pub(crate) fn impossible(self, snapshots: &[Snapshot]) -> Vec<DamagedRecord> {
+    pub(crate) fn implausible(self, snapshots: &[Snapshot]) -> Vec<DamagedRecord> {
         let mut newest = self.on_request;
         for snapshot in snapshots {
             raise(&mut newest, (snapshot.machine, snapshot.series), snapshot.sequence);
@@ -71,8 +71,8 @@ mod tests {
     }
 
     /// The positions of what can not be, where snapshots of these numbers are left.
-    fn impossible(gone: &[(RecordHead, TombstoneReason)], left: &[u64]) -> Vec<u64> {
-        let mut let_go = LetGo::default();
+    fn implausible(gone: &[(RecordHead, TombstoneReason)], left: &[u64]) -> Vec<u64> {
+        let mut let_go = RetentionTombstones::default();
         for (position, (head, reason)) in (10..).zip(gone) {
             let_go.add(head, *reason, position);
         }
@@ -80,20 +80,20 @@ mod tests {
         let (machine, series) = (of.machine, of.series);
         let of = |sequence: &u64| Snapshot { machine, series, sequence: *sequence, ..any.clone() };
         let left: Vec<_> = left.iter().map(of).collect();
-        let_go.impossible(&left).iter().map(|damaged| damaged.position).collect()
+        let_go.implausible(&left).iter().map(|damaged| damaged.position).collect()
     }
 
     #[test]
     fn rules_let_go_only_what_another_of_its_series_follows_or_followed() {
         use TombstoneReason::{Request, Retention};
         let two = [(head(1), Retention), (head(2), Retention)];
-        assert_eq!(impossible(&two, &[3]), [0; 0]);
-        assert_eq!(impossible(&two, &[1]), [11]);
-        assert_eq!(impossible(&two, &[]), [10, 11]);
+        assert_eq!(implausible(&two, &[3]), [0; 0]);
+        assert_eq!(implausible(&two, &[1]), [11]);
+        assert_eq!(implausible(&two, &[]), [10, 11]);
         let asked = [(head(1), Retention), (head(2), Request)];
-        assert_eq!(impossible(&asked, &[]), [0; 0]);
+        assert_eq!(implausible(&asked, &[]), [0; 0]);
         let other = RecordHead { machine: MachineId::from_bytes([9; 16]), ..head(1) };
-        assert_eq!(impossible(&[(other, Retention)], &[3]), [10]);
+        assert_eq!(implausible(&[(other, Retention)], &[3]), [10]);
     }
 
     #[test]
@@ -101,6 +101,6 @@ mod tests {
         let checkpoint = RecordHead { kind: RecordKind::Checkpoint, ..head(1) };
         let tags = RecordHead { amends: Some(RecordHash::from_bytes([1; 32])), ..head(2) };
         let gone = [checkpoint, tags].map(|head| (head, TombstoneReason::Retention));
-        assert_eq!(impossible(&gone, &[]), [0; 0]);
+        assert_eq!(implausible(&gone, &[]), [0; 0]);
     }
 }

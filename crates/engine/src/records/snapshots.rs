@@ -19,9 +19,9 @@ use crate::error::is_damaged;
 use crate::records::chains::{BreakKind, ChainBreak, Chains};
 use crate::records::checked_records::{CheckedRecords, MARKED_AFTER};
 use crate::records::gone::{GoneRecord, gone_among};
-use crate::records::receipt_signers::Keepers;
+use crate::records::receipt_signers::ReceiptSigners;
 use crate::records::record_list::{Known, PutBack, list_by_cache, list_records};
-use crate::records::retention_tombstones::LetGo;
+use crate::records::retention_tombstones::RetentionTombstones;
 use crate::records::snapshot_path::key_of;
 use crate::{Access, DamagedRecord, EngineError, Snapshot};
 
@@ -127,9 +127,9 @@ pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
 struct Opening<'a> {
     access: &'a Access,
     opener: Opener,
-    keepers: Keepers,
+    keepers: ReceiptSigners,
     chains: Chains,
-    let_go: LetGo,
+    let_go: RetentionTombstones,
     found: Listed,
     amendments: Vec<(RecordHash, Snapshot)>,
 }
@@ -137,7 +137,8 @@ struct Opening<'a> {
 impl<'a> Opening<'a> {
     fn of(access: &'a Access) -> Self {
         let opener = Opener::new(access.keys.sealing(), access.config.repository);
-        let (keepers, chains, let_go) = (Keepers::of(access), Chains::default(), LetGo::default());
+        let (keepers, chains, let_go) =
+            (ReceiptSigners::of(access), Chains::default(), RetentionTombstones::default());
         let (found, amendments) = (Listed::default(), Vec::new());
         Self { access, opener, keepers, chains, let_go, found, amendments }
     }
@@ -189,7 +190,7 @@ impl<'a> Opening<'a> {
         amend(&mut self.found, self.amendments);
         // What can not be seen may be what follows.
         if self.found.is_all() {
-            let impossible = self.let_go.impossible(&self.found.snapshots);
+            let impossible = self.let_go.implausible(&self.found.snapshots);
             self.found.damaged.extend(impossible);
         }
         self.found
@@ -233,7 +234,7 @@ fn amend(found: &mut Listed, amendments: Vec<(RecordHash, Snapshot)>) {
 /// Reads what stays of a record that was let go.
 fn open_tombstone(
     access: &Access,
-    keepers: &Keepers,
+    keepers: &ReceiptSigners,
     listed: &ListedRecord,
     signatures: Signatures,
 ) -> Result<(Forgotten, RecordHead), EngineError> {
@@ -256,7 +257,7 @@ fn open_tombstone(
 fn open_record(
     access: &Access,
     opener: &mut Opener,
-    keepers: &mut Keepers,
+    keepers: &mut ReceiptSigners,
     listed: &ListedRecord,
     signatures: Signatures,
 ) -> Result<(Snapshot, RecordHead), EngineError> {

@@ -19,7 +19,7 @@ use super::{Index, bit, lock, manifest_path, pack_info};
 use crate::layout::{Layout, is_pack_folder};
 use crate::pack_file::read_footer;
 use crate::publish::{damaged, failed, names_in, read_limited, remove, replace};
-use crate::reread::{is_of_this_process, of_the_file, says_lost};
+use crate::retry::{is_of_this_process, says_lost, split_process_errors};
 use crate::storage::Stored;
 use crate::tail::Tail;
 
@@ -36,7 +36,7 @@ pub(crate) struct Listing {
     /// Length of each pack's file.
     pub(crate) packs: BTreeMap<PackName, u64>,
     /// Files that are no packs, and packs that can not be read, with the reason.
-    pub(crate) strange: Vec<(PathBuf, String)>,
+    pub(crate) unreadable_files: Vec<(PathBuf, String)>,
     /// Packs that can not be read, and folders that may hold some, so that what is there counts as lost.
     pub(crate) left_out: Vec<Stored>,
 }
@@ -49,7 +49,7 @@ impl Listing {
         let names = layout.packs().names()?.into_iter();
         for folder in names.filter(|name| name.to_str().is_some_and(is_pack_folder)) {
             let folder = layout.packs().join(folder);
-            if let Err(error) = of_the_file(listing.read_folder(layout, &folder))? {
+            if let Err(error) = split_process_errors(listing.read_folder(layout, &folder))? {
                 listing.leave_out(folder, error.to_string());
             }
         }
@@ -62,7 +62,8 @@ impl Listing {
             let path = folder.join(name);
             let name = path.file_name().and_then(|name| name.to_str()?.parse::<PackName>().ok());
             let Some(name) = name.filter(|name| layout.pack(name) == path) else {
-                self.strange.push((path.path().to_owned(), "not the name of a pack".into()));
+                self.unreadable_files
+                    .push((path.path().to_owned(), "not the name of a pack".into()));
                 continue;
             };
             match stat {
@@ -78,7 +79,7 @@ impl Listing {
 
     /// Whether a pack, or a folder that may hold some, was found that can not be read.
     fn found_unreadable(&self) -> bool {
-        let mut told = self.strange.iter().filter(|(_, reason)| reason != NOT_ADDED);
+        let mut told = self.unreadable_files.iter().filter(|(_, reason)| reason != NOT_ADDED);
         told.any(|(path, _)| self.has_left_out(path))
     }
 
@@ -93,7 +94,7 @@ impl Listing {
     }
 
     fn leave_out(&mut self, path: Stored, reason: String) {
-        self.strange.push((path.path().to_owned(), reason));
+        self.unreadable_files.push((path.path().to_owned(), reason));
         self.left_out.push(path);
     }
 }

@@ -21,7 +21,7 @@ use crate::publish::{
     self, FILE_MODE, damaged, failed, is_there, make_dir, names_in, read_limited, remove, replace,
     replace_by_file,
 };
-use crate::reread::of_the_file;
+use crate::retry::split_process_errors;
 use head::{FRONT_BYTES, Head, SHARD_BYTES};
 use shards::Shards;
 
@@ -83,7 +83,7 @@ pub(crate) fn is_enough(
     if parity_bytes >= wanted.file_bytes() {
         return Ok(true);
     }
-    let found = of_the_file(PackParity::open(layout, pack))?;
+    let found = split_process_errors(PackParity::open(layout, pack))?;
     Ok(found.map_or(true, |found| {
         found.is_some_and(|parity| parity.head.parity.len() >= wanted.parity)
     }))
@@ -201,7 +201,7 @@ impl Soundness {
 /// # Errors
 /// Those that say nothing of its file.
 pub(crate) fn is_sound(layout: &Layout, pack: &PackName) -> Result<bool, RepositoryError> {
-    let found = of_the_file(PackParity::open(layout, pack))?;
+    let found = split_process_errors(PackParity::open(layout, pack))?;
     Ok(found.is_ok_and(|found| found.is_none_or(|parity| parity.is_sound(pack))))
 }
 
@@ -239,7 +239,7 @@ impl PackParity {
     /// # Errors
     /// Those that say nothing of the file.
     pub(crate) fn compare(&self, path: &PathBeneath) -> Result<Soundness, RepositoryError> {
-        let opened = of_the_file(path.open().map_err(failed("opening", path)))?;
+        let opened = split_process_errors(path.open().map_err(failed("opening", path)))?;
         let data = opened.map_or_else(
             |_| vec![false; self.head.data.len()],
             |file| Shards { file: &file, at: 0, end: self.head.pack_bytes }.sound(&self.head.data),

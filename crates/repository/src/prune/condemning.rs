@@ -12,7 +12,7 @@ use crate::index::Holder;
 use crate::moving::IfDamaged;
 use crate::pack_file::PackFile;
 use crate::parity;
-use crate::reread::says_lost;
+use crate::retry::says_lost;
 use crate::storage::Stored;
 use crate::store::{CommitGuard, Store};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use holdall_format::{ObjectId, RecordHash, RecordKind, record_file};
 use holdall_protocol::RepositoryError;
 
-use crate::closure::{Closed, descend};
+use crate::closure::{Descend, descend};
 use crate::index::{Holder, Mark};
 use crate::layout::number_of;
 use crate::moving::IfDamaged;
@@ -135,13 +135,13 @@ impl Store {
             if entry.kind == RecordKind::Amendment || forgotten.contains(&entry.hash) {
                 continue;
             }
-            let missing = descend(self, commit, entry.root, Closed::Passes)?;
+            let missing = descend(self, commit, entry.root, Descend::Everything)?;
             if !missing.is_empty() {
                 return Ok(Some((entry.hash, missing)));
             }
         }
         for root in parents {
-            descend(self, commit, root, Closed::Passes)?;
+            descend(self, commit, root, Descend::Everything)?;
         }
         Ok(None)
     }
@@ -162,7 +162,7 @@ impl Store {
         let mut seen = BTreeSet::new();
         let mut whole = Vec::new();
         for root in newest_first.filter(|root| seen.insert(*root)).take(PARENTS_MOST) {
-            let missing = descend(self, commit, root, Closed::Passes)?;
+            let missing = descend(self, commit, root, Descend::Everything)?;
             self.index().drop_tentative();
             whole.extend(missing.is_empty().then_some(root));
         }
@@ -181,7 +181,7 @@ impl Store {
                 || left_out.iter().any(|one| one.path() == path)
                 || path.starts_with(self.layout().tails().path())
         };
-        self.strange().into_iter().find(|(path, _)| is_ours(path))
+        self.unreadable_files().into_iter().find(|(path, _)| is_ours(path))
     }
 
     /// Copies blocks with these objects out of condemned packs; says whether there were any.

@@ -165,7 +165,7 @@ impl Store {
     /// Has no index from before be believed about what is closed: one of its closed nodes may refer to
     /// what is let go from now on.
     fn begin_letting_go(&self, _commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
-        self.appender()?.disbelieve()?;
+        self.appender()?.invalidate_saved_indexes()?;
         self.save_index_if_room()
     }
 

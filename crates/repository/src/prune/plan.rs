@@ -135,10 +135,10 @@ mod tests {
     use rustix::process::{Resource, Rlimit, setrlimit};
 
     use super::*;
-    use crate::closure::{Closed, descend};
+    use crate::closure::{Descend, descend};
     use crate::moving::IfDamaged;
     use crate::place::{Place, id};
-    use crate::reread::is_of_this_process;
+    use crate::retry::is_of_this_process;
 
     const GRACE: Duration = Duration::from_secs(24 * 3600);
     /// A test waits for no longer.
@@ -236,7 +236,7 @@ mod tests {
         let commit = place.store.lock_commit();
         place.store.packs().forget(|_| true);
         setrlimit(Resource::Nofile, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
-        let error = descend(&place.store, &commit, id(0), Closed::Passes).unwrap_err();
+        let error = descend(&place.store, &commit, id(0), Descend::Everything).unwrap_err();
         assert!(is_of_this_process(&error), "{error}");
     }
 

@@ -27,7 +27,7 @@ use crate::clear_parts::ClearParts;
 use crate::keeping::keep_as;
 use crate::parity;
 use crate::publish::is_there;
-use crate::reread::if_ever;
+use crate::retry::retry_until_some;
 use crate::storage::Stored;
 use crate::store::Store;
 
@@ -92,7 +92,7 @@ impl Store {
         }
         for pack in lost.difference(&packs) {
             stop_if(should_stop)?;
-            let restored = if_ever(|| self.restore_lost(pack, dry_run));
+            let restored = retry_until_some(|| self.restore_lost(pack, dry_run));
             report.repairs.extend(unless_hindered(restored, &mut hindered)?);
         }
         for pack in &parities {
@@ -155,7 +155,7 @@ impl Store {
         dry_run: bool,
         quarantined: &mut Vec<String>,
     ) -> Result<Option<Repair>, RepositoryError> {
-        match if_ever(|| self.restore_pack(pack, dry_run, quarantined))? {
+        match retry_until_some(|| self.restore_pack(pack, dry_run, quarantined))? {
             Some(repair) => Ok(Some(repair)),
             None => self.salvage_pack(pack, dry_run, quarantined),
         }

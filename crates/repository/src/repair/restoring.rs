@@ -9,7 +9,7 @@ use holdall_sys::PathBeneath;
 use crate::pack_file::read_footer;
 use crate::parity::{self, PackParity};
 use crate::publish::{failed, make_dir, sync_parent};
-use crate::reread::of_the_file;
+use crate::retry::split_process_errors;
 use crate::scrub::is_sound_pack;
 use crate::store::Store;
 
@@ -67,7 +67,7 @@ impl Store {
     /// Makes in `tmp` what a pack was.
     fn remake(&self, pack: &PackName) -> Result<Option<Remade>, RepositoryError> {
         // Parity that can not be read is as good as none.
-        let opened = of_the_file(PackParity::open(self.layout(), pack))?;
+        let opened = split_process_errors(PackParity::open(self.layout(), pack))?;
         let Ok(Some(parity)) = opened else { return Ok(None) };
         let path = self.layout().pack_file(pack)?;
         let soundness = parity.compare(&path)?;
@@ -117,7 +117,7 @@ impl Store {
         remade.path.rename(&path).map_err(failed("renaming to", &path))?;
         sync_parent(&path)?;
         self.packs().forget(|name| name == pack);
-        self.no_longer_strange(path.path());
+        self.forget_unreadable(path.path());
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::appending::Unreadable;
 use crate::condemned::{self, Condemned};
 use crate::layout::TailName;
 use crate::moving::IfDamaged;
-use crate::reread::unless_lost;
+use crate::retry::retry_read;
 use crate::scrub::is_sound_pack;
 use crate::store::Store;
 
@@ -28,7 +28,7 @@ impl Store {
         let path = self.layout().pack(pack);
         let state = self.index().state();
         let known = state.packs.iter().find(|known| known.name == *pack);
-        let Some(file) = unless_lost(|| self.packs().get(pack))? else {
+        let Some(file) = retry_read(|| self.packs().get(pack))? else {
             return self.put_aside(pack, dry_run, quarantined);
         };
         let Some(known) = known else {
@@ -47,7 +47,7 @@ impl Store {
         if dry_run {
             let mut sound = 0;
             for place in places {
-                sound += u64::from(unless_lost(|| self.read_sound(&file, place))?.is_some());
+                sound += u64::from(retry_read(|| self.read_sound(&file, place))?.is_some());
             }
             return Ok(salvaged(sound));
         }
@@ -61,7 +61,7 @@ impl Store {
         if moved.blocks < file.blocks().len() as u64 {
             // What reached the lost blocks is no longer closed.
             self.index().forget_closed();
-            self.appender()?.disbelieve()?;
+            self.appender()?.invalidate_saved_indexes()?;
         }
         let mark = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
         condemned::write(self.layout(), pack, &mark)?;
@@ -84,10 +84,10 @@ impl Store {
         if !dry_run {
             let aside = self.quarantine(pack)?;
             self.index().forget_closed();
-            self.appender()?.disbelieve()?;
+            self.appender()?.invalidate_saved_indexes()?;
             path.rename(&aside)?;
             self.packs().forget(|name| name == pack);
-            self.no_longer_strange(path.path());
+            self.forget_unreadable(path.path());
             quarantined.push(aside.display().to_string());
         }
         // How many blocks there were, only the footer knew.
@@ -133,9 +133,10 @@ impl Store {
         quarantined: &mut Vec<String>,
     ) -> Result<Option<Repair>, RepositoryError> {
         let appender = self.appender()?;
-        let strange = self.strange();
-        let of_tails =
-            strange.iter().filter(|(path, _)| path.starts_with(self.layout().tails().path()));
+        let unreadable_files = self.unreadable_files();
+        let of_tails = unreadable_files
+            .iter()
+            .filter(|(path, _)| path.starts_with(self.layout().tails().path()));
         let names =
             of_tails.filter_map(|(path, _)| TailName::of_journal(path.file_name()?.to_str()?));
         let state = self.index().state();
@@ -150,7 +151,7 @@ impl Store {
                 let files = [self.layout().journal(*name), self.layout().payload(*name)];
                 let there: Vec<_> = files.iter().filter(|file| file.exists()).collect();
                 appender.put_lost_aside(*name)?;
-                there.iter().for_each(|file| self.no_longer_strange(file.path()));
+                there.iter().for_each(|file| self.forget_unreadable(file.path()));
                 quarantined.extend(there.iter().map(|file| format!("{}.damaged", file.display())));
             }
         }

@@ -15,14 +15,14 @@ use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind, Reposi
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
 
 use crate::clear_parts::ClearParts;
-use crate::closure::{Closed, descend};
+use crate::closure::{Descend, descend};
 use crate::index::{Listing, State};
 use crate::layout::Layout;
 use crate::pack_file::read_footer;
 use crate::parity;
 use crate::publish::{Shown, damaged, failed, is_there};
 use crate::records::{self, Records};
-use crate::reread::of_the_file;
+use crate::retry::split_process_errors;
 use crate::storage::{ReadAt, Stored};
 use crate::store::Store;
 use crate::tail::{Tail, read_whole};
@@ -110,7 +110,7 @@ impl Scrub<'_> {
         let is_lost = || -> Result<bool, RepositoryError> {
             Ok(!is_there(&file)? && !parity::packs(layout)?.is_empty())
         };
-        let reason = match of_the_file(parity::percent(layout))? {
+        let reason = match split_process_errors(parity::percent(layout))? {
             Err(error) => error.to_string(),
             Ok(0) if is_lost()? => "it is missing, and no new pack gets parity".to_owned(),
             Ok(_) => return Ok(()),
@@ -124,7 +124,7 @@ impl Scrub<'_> {
     fn check_files(&mut self, listing: &Listing) {
         let layout = self.store.layout();
         let records = [layout.records(), layout.tombstones()];
-        for (path, reason) in &self.store.strange() {
+        for (path, reason) in &self.store.unreadable_files() {
             let is_listed = listing.packs.keys().any(|name| layout.pack(name).path() == path);
             // Packs, records and tombstones are read again below.
             if !is_listed && !records.iter().any(|folder| path.starts_with(folder.path())) {
@@ -155,7 +155,7 @@ impl Scrub<'_> {
     fn check_pack(&mut self, name: &PackName) -> Result<(), RepositoryError> {
         self.report.packs += 1;
         let path = self.store.layout().pack(name);
-        match of_the_file(open_pack(&path, path.open(), name, &self.store.repository()))? {
+        match split_process_errors(open_pack(&path, path.open(), name, &self.store.repository()))? {
             Ok((file, footer)) => {
                 self.tell_if_left_out(name, path.path());
                 self.check_blocks(&file, &footer, name);
@@ -170,8 +170,10 @@ impl Scrub<'_> {
 
     /// What the disk did not give when the index was made is missing in it, though it gives it now.
     fn tell_if_left_out(&mut self, name: &PackName, path: &Path) {
-        let strange = self.store.strange();
-        if let Some((_, reason)) = strange.iter().find(|(strange, _)| strange == path) {
+        let unreadable_files = self.store.unreadable_files();
+        if let Some((_, reason)) =
+            unreadable_files.iter().find(|(unreadable_files, _)| unreadable_files == path)
+        {
             let reason =
                 format!("it can be read now, but not when the repository was opened: {reason}");
             self.pack_damage(name.to_string(), reason);
@@ -253,13 +255,13 @@ impl Scrub<'_> {
     fn check_closure(&mut self) -> Result<(), RepositoryError> {
         let commit = self.store.lock_commit();
         for entry in self.store.records().after(0) {
-            let read = || of_the_file(records::read(self.store.layout(), entry.position));
+            let read = || split_process_errors(records::read(self.store.layout(), entry.position));
             if entry.kind != RecordKind::Snapshot || read()?.is_err() {
                 continue;
             }
             self.go_on()?;
             self.report.snapshots += 1;
-            let missing = descend(self.store, &commit, entry.root, Closed::Passes);
+            let missing = descend(self.store, &commit, entry.root, Descend::Everything);
             match missing {
                 Ok(missing) => self.missing(&missing, entry.hash),
                 Err(error) => {
@@ -301,7 +303,7 @@ fn or_damage(report: &ScrubReport, error: RepositoryError) -> RepositoryError {
 fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryError> {
     let layout = store.layout();
     let loaded = Records::load(layout).map(|loaded| loaded.damaged);
-    let mut damaged = match of_the_file(loaded)? {
+    let mut damaged = match split_process_errors(loaded)? {
         Ok(damaged) => damaged,
         Err(error) => return Ok(vec![(layout.records().path().to_owned(), error.to_string())]),
     };
@@ -322,7 +324,7 @@ fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryEr
 fn damaged_keys(store: &Store) -> Result<Vec<(String, String)>, RepositoryError> {
     let (layout, generation) = (store.layout(), store.wrappings().generation());
     let shown = |path: Stored| path.display().to_string();
-    Ok(match of_the_file(ClearParts::read(layout))? {
+    Ok(match split_process_errors(ClearParts::read(layout))? {
         Ok(found) if found.config_bytes != store.config_bytes() => {
             vec![(shown(layout.config()), "it is not the one that was opened".to_owned())]
         }
@@ -369,7 +371,8 @@ pub(crate) fn is_sound_pack(
     name: &PackName,
     repository: &RepositoryId,
 ) -> Result<bool, RepositoryError> {
-    let Ok((file, footer)) = of_the_file(open_pack(path, opened, name, repository))? else {
+    let Ok((file, footer)) = split_process_errors(open_pack(path, opened, name, repository))?
+    else {
         return Ok(false);
     };
     let sound = |block| read_whole(&file, block).is_ok_and(|bytes| is_named(&bytes, &block.name));

@@ -20,7 +20,7 @@ use holdall_protocol::{RepositoryError, ScrubDamage, ScrubReport};
 
 use super::{damaged_keys, damaged_records, is_named, is_of_keys, open_pack};
 use crate::parity;
-use crate::reread::of_the_file;
+use crate::retry::split_process_errors;
 use crate::store::Store;
 use crate::tail::read_whole;
 
@@ -259,7 +259,7 @@ impl Store {
 
     fn read_pack(&self, name: &PackName, round: &mut ScrubRound) -> Result<(), RepositoryError> {
         let path = self.layout().pack(name);
-        let opened = of_the_file(open_pack(&path, path.open(), name, &self.repository()))?;
+        let opened = split_process_errors(open_pack(&path, path.open(), name, &self.repository()))?;
         let wrong = opened.map(|(file, footer)| {
             let sound =
                 |block| read_whole(&file, block).is_ok_and(|bytes| is_named(&bytes, &block.name));

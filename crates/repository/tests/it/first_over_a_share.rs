@@ -84,11 +84,11 @@ fn whoever_comes_over_a_share_first_leaves_the_open_tails_behind_and_the_other_p
 fn a_store_whose_lease_is_lost_is_worth_opening_again() {
     let mut house = House::new();
     let store = house.store();
-    assert!(!store.is_worth_opening_again());
+    assert!(!store.reopen_would_recover());
     let (another, _) = over_the_share(&house);
-    assert!(store.is_worth_opening_again());
+    assert!(store.reopen_would_recover());
     drop(another);
     drop(store);
     let store = house.store();
-    assert!(!store.is_worth_opening_again());
+    assert!(!store.reopen_would_recover());
 }

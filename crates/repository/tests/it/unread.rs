@@ -162,14 +162,14 @@ fn once_the_disk_gives_a_pack_or_its_folder_the_store_is_worth_opening_again() {
         fs::write(unread, b"neither").unwrap();
         fs::remove_dir_all(&cache).unwrap();
         let store = Store::open(&world.dir(), &cache, signer(), world.clock.clone()).unwrap();
-        assert!(!store.is_worth_opening_again());
+        assert!(!store.reopen_would_recover());
         fs::remove_file(unread).unwrap();
-        assert!(!store.is_worth_opening_again());
+        assert!(!store.reopen_would_recover());
         fs::rename(aside(&world, unread), unread).unwrap();
-        assert!(store.is_worth_opening_again());
+        assert!(store.reopen_would_recover());
         drop(store);
         let store = Store::open(&world.dir(), &cache, signer(), world.clock.clone()).unwrap();
-        assert!(!store.is_worth_opening_again());
+        assert!(!store.reopen_would_recover());
     }
 }
 
@@ -184,15 +184,15 @@ fn once_the_disk_gives_a_record_the_store_is_worth_opening_again() {
     fs::rename(&record, aside(&world, &record)).unwrap();
     fs::create_dir(&record).unwrap();
     let store = open();
-    assert!(store.check_needed().is_err() && !store.is_worth_opening_again());
+    assert!(store.check_needed().is_err() && !store.reopen_would_recover());
     fs::remove_dir(&record).unwrap();
-    assert!(!store.is_worth_opening_again());
+    assert!(!store.reopen_would_recover());
     fs::rename(aside(&world, &record), &record).unwrap();
-    assert!(store.is_worth_opening_again());
+    assert!(store.reopen_would_recover());
     drop(store);
     let store = open();
     store.check_needed().unwrap();
-    assert!(!store.is_worth_opening_again());
+    assert!(!store.reopen_would_recover());
 }
 
 #[test]
@@ -215,10 +215,10 @@ fn a_store_that_does_not_know_whether_it_committed_is_worth_opening_again() {
     fs::remove_file(&records).unwrap();
     fs::rename(aside(&world, &records), &records).unwrap();
     let refused = commit(&store).unwrap_err().to_string();
-    assert!(refused.contains("is not known") && store.is_worth_opening_again(), "{refused}");
+    assert!(refused.contains("is not known") && store.reopen_would_recover(), "{refused}");
     drop(store);
     let store = open();
-    assert!(!store.is_worth_opening_again());
+    assert!(!store.reopen_would_recover());
     assert!(matches!(commit(&store).unwrap(), CommitAnswer::Committed(_)));
 }
 

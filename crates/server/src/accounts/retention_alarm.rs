@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use holdall_format::RepositoryId;
-use holdall_repository::Weight;
+use holdall_repository::SnapshotSize;
 use serde::{Deserialize, Serialize};
 
 use super::Accounts;
@@ -22,7 +22,7 @@ const UNKNOWN_RULES: &str = "it is not known here which rules it had, since the 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct RetentionWatch {
     /// The snapshot of each series that was weighed last.
-    pub(crate) weights: BTreeMap<String, Weight>,
+    pub(crate) weights: BTreeMap<String, SnapshotSize>,
     /// Why rules let nothing go, until an administrator says that it is all right.
     pub(crate) alarm: Option<String>,
     /// The rules that were applied last; none since an administrator said that all is right.

@@ -22,7 +22,7 @@ use super::job::{JobSender, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
 use super::parents::{KnownLeaf, Parents};
-use super::plan::Found;
+use super::plan::ItemSink;
 use crate::EngineError;
 use crate::storing::{AdoptedLeaf, Change};
 
@@ -250,7 +250,7 @@ impl<'a> Items<'a> {
     }
 }
 
-impl Found for Items<'_> {
+impl ItemSink for Items<'_> {
     fn add(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError> {
         self.take(Item { path, stat, work })?;
         self.go_on()

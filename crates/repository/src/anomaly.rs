@@ -33,7 +33,7 @@ const OBJECTS_OF_WALK: u64 = 1000;
 
 /// How much a snapshot holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Weight {
+pub struct SnapshotSize {
     /// The snapshot's id, in hexadecimal.
     pub snapshot: String,
     /// Its place in the log.
@@ -49,18 +49,18 @@ pub struct Weight {
 
 /// The newest snapshot of a series, beside the one that was weighed before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Weighed {
+pub struct SeriesChange {
     /// What it holds.
-    pub now: Weight,
+    pub now: SnapshotSize,
     /// Chunks of it that came before the other snapshot did.
     old_chunks: u64,
     /// Whether it came in a flood that did not end before the other.
     is_flooded: bool,
 }
 
-impl Weighed {
+impl SeriesChange {
     /// Says what is unusual since `before`: that much was lost, or that a flood came.
-    pub fn anomaly_since(&self, before: &Weight) -> Option<String> {
+    pub fn anomaly_since(&self, before: &SnapshotSize) -> Option<String> {
         self.loss_since(before).or_else(|| self.flood())
     }
 
@@ -71,7 +71,7 @@ impl Weighed {
         })
     }
 
-    fn loss_since(&self, before: &Weight) -> Option<String> {
+    fn loss_since(&self, before: &SnapshotSize) -> Option<String> {
         let (now, then) = (short(&self.now.snapshot), short(&before.snapshot));
         if before.chunks >= OBJECTS_MIN && self.old_chunks * 2 < before.chunks {
             return Some(format!(
@@ -90,9 +90,9 @@ impl Weighed {
 
 /// What a look at the newest snapshots found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Look {
+pub struct Scan {
     /// The newest snapshots, by a name that is the series' own.
-    pub weighed: BTreeMap<String, Weighed>,
+    pub weighed: BTreeMap<String, SeriesChange>,
     /// So many series have a newest snapshot that nobody looked at: that is for the next looks.
     pub left: usize,
 }
@@ -139,19 +139,19 @@ impl Store {
     /// If the index can not be read; [`RepositoryError::Interrupted`] once `should_stop` is set.
     pub fn weigh(
         &self,
-        known: &BTreeMap<String, Weight>,
+        known: &BTreeMap<String, SnapshotSize>,
         should_stop: &AtomicBool,
-    ) -> Result<Look, RepositoryError> {
+    ) -> Result<Scan, RepositoryError> {
         self.weigh_by(&mut Walks::new(self), known, should_stop)
     }
 
     fn weigh_by(
         &self,
         walks: &mut Walks<'_>,
-        known: &BTreeMap<String, Weight>,
+        known: &BTreeMap<String, SnapshotSize>,
         should_stop: &AtomicBool,
-    ) -> Result<Look, RepositoryError> {
-        let mut look = Look::default();
+    ) -> Result<Scan, RepositoryError> {
+        let mut look = Scan::default();
         for (series, entries) in self.unweighed(known) {
             if should_stop.load(Ordering::Acquire) {
                 return Err(RepositoryError::Interrupted);
@@ -167,11 +167,11 @@ impl Store {
                 continue;
             }
             let is_flooded = before.is_some_and(|before| is_flooded(&came(&entries), before));
-            let now = Weight {
+            let now = SnapshotSize {
                 first_position: before.map_or(entry.position, |before| before.first_position),
                 ..weight(&entry.hash, entry.position, tally.objects, tally.chunks)
             };
-            let weighed = Weighed { now, old_chunks: tally.old_chunks, is_flooded };
+            let weighed = SeriesChange { now, old_chunks: tally.old_chunks, is_flooded };
             look.weighed.insert(series, weighed);
         }
         Ok(look)
@@ -179,7 +179,7 @@ impl Store {
 
     /// The snapshots of each series whose newest one is not in `known`; the series first that waits longest:
     /// since it was weighed, or since it is there.
-    fn unweighed(&self, known: &BTreeMap<String, Weight>) -> Vec<(String, Vec<RecordEntry>)> {
+    fn unweighed(&self, known: &BTreeMap<String, SnapshotSize>) -> Vec<(String, Vec<RecordEntry>)> {
         let mut all: BTreeMap<String, Vec<RecordEntry>> = BTreeMap::new();
         let records = self.records().after(0).into_iter();
         for entry in records.filter(|entry| entry.kind == RecordKind::Snapshot) {
@@ -207,8 +207,14 @@ fn short(id: &str) -> &str {
     id.get(..10).unwrap_or(id)
 }
 
-fn weight(snapshot: &RecordHash, position: u64, objects: u64, chunks: u64) -> Weight {
-    Weight { snapshot: snapshot.to_string(), position, objects, chunks, first_position: position }
+fn weight(snapshot: &RecordHash, position: u64, objects: u64, chunks: u64) -> SnapshotSize {
+    SnapshotSize {
+        snapshot: snapshot.to_string(),
+        position,
+        objects,
+        chunks,
+        first_position: position,
+    }
 }
 
 /// The places in the log of what came by a clock that had been set, and when that was.
@@ -219,7 +225,7 @@ fn came(entries: &[RecordEntry]) -> Vec<(u64, i64)> {
 
 /// Whether more came within an hour than honest backups do, the last of them behind `before`. What `before`
 /// knew when it was first weighed does not count.
-fn is_flooded(came: &[(u64, i64)], before: &Weight) -> bool {
+fn is_flooded(came: &[(u64, i64)], before: &SnapshotSize) -> bool {
     let counted = came.partition_point(|(position, _)| *position <= before.first_position);
     let counted = came.get(counted..).unwrap_or_default();
     let ends = counted.iter().zip(counted.iter().skip(HOUR_MOST));
@@ -248,7 +254,7 @@ mod tests {
     }
 
     /// What was weighed of a series.
-    fn now(look: Look) -> impl Iterator<Item = (String, Weight)> {
+    fn now(look: Scan) -> impl Iterator<Item = (String, SnapshotSize)> {
         look.weighed.into_iter().map(|(series, weighed)| (series, weighed.now))
     }
 
@@ -267,7 +273,7 @@ mod tests {
         let place = Place::new();
         let roots: Vec<ObjectId> = (1..=9).map(id).collect();
         with_series(&place, &roots);
-        let look = |known: &BTreeMap<String, Weight>| {
+        let look = |known: &BTreeMap<String, SnapshotSize>| {
             let mut walks = Walks { most: 2 * OBJECTS_OF_WALK, ..Walks::new(&place.store) };
             place.store.weigh_by(&mut walks, known, &GOES_ON).unwrap()
         };
@@ -299,13 +305,13 @@ mod tests {
     #[test]
     fn half_gone_or_all_changed_is_a_loss_and_growing_is_not() {
         let id = RecordHash::from_bytes([1; 32]);
-        let of = |objects, chunks, old_chunks| Weighed {
+        let of = |objects, chunks, old_chunks| SeriesChange {
             now: weight(&id, 9, objects, chunks),
             old_chunks,
             is_flooded: false,
         };
         let before = weight(&id, 1, 1000, 800);
-        let is_loss = |now: Weighed| now.anomaly_since(&before).is_some();
+        let is_loss = |now: SeriesChange| now.anomaly_since(&before).is_some();
         assert!(!is_loss(of(1000, 800, 800)), "unchanged");
         assert!(!is_loss(of(9000, 8000, 800)), "grown");
         assert!(!is_loss(of(500, 400, 400)), "half of it is left");
@@ -319,8 +325,10 @@ mod tests {
     #[test]
     fn more_than_honest_backups_within_an_hour_are_a_flood() {
         let minute = |position: u64| (position, position as i64 * 60_000_000_000);
-        let before =
-            Weight { first_position: 500, ..weight(&RecordHash::from_bytes([1; 32]), 1000, 0, 0) };
+        let before = SnapshotSize {
+            first_position: 500,
+            ..weight(&RecordHash::from_bytes([1; 32]), 1000, 0, 0)
+        };
         // One a minute, and at once so many that came around `at`.
         let flood = |at: u64, at_once: u64| {
             let all = (400..1200).map(minute);
@@ -339,7 +347,7 @@ mod tests {
     fn what_was_there_at_the_first_look_is_no_part_of_a_flood() {
         let first_position = 60;
         let before =
-            Weight { first_position, ..weight(&RecordHash::from_bytes([1; 32]), 70, 0, 0) };
+            SnapshotSize { first_position, ..weight(&RecordHash::from_bytes([1; 32]), 70, 0, 0) };
         let at_once = |count: u64| -> Vec<_> { (1..=count).map(|number| (number, 0)).collect() };
         assert!(!is_flooded(&at_once(60 + HOUR_MOST as u64), &before));
         assert!(is_flooded(&at_once(61 + HOUR_MOST as u64), &before));

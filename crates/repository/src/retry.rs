@@ -25,7 +25,7 @@ const OF_THIS_PROCESS: [Errno; 3] = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
 ///
 /// # Errors
 /// Those that say nothing about what is read.
-pub(crate) fn unless_lost<T>(
+pub(crate) fn retry_read<T>(
     mut read: impl FnMut() -> Result<T, RepositoryError>,
 ) -> Result<Option<T>, RepositoryError> {
     for _ in 0..TRIES {
@@ -43,7 +43,7 @@ pub(crate) fn unless_lost<T>(
 ///
 /// # Errors
 /// The first one.
-pub(crate) fn if_ever<T>(
+pub(crate) fn retry_until_some<T>(
     mut attempt: impl FnMut() -> Result<Option<T>, RepositoryError>,
 ) -> Result<Option<T>, RepositoryError> {
     for tries_left in (0..TRIES).rev() {
@@ -74,7 +74,7 @@ pub(crate) fn says_lost(error: &RepositoryError) -> bool {
 ///
 /// # Errors
 /// Those that say nothing of any file.
-pub(crate) fn of_the_file<T>(
+pub(crate) fn split_process_errors<T>(
     read: Result<T, RepositoryError>,
 ) -> Result<Result<T, RepositoryError>, RepositoryError> {
     match read {
@@ -98,7 +98,7 @@ mod tests {
 
     fn failing(errno: Errno, times: u32) -> (Result<Option<()>, RepositoryError>, u32) {
         let mut tries = 0;
-        let read = unless_lost(|| {
+        let read = retry_read(|| {
             tries += 1;
             if tries > times { Ok(()) } else { Err(RepositoryError::io("reading", errno.into())) }
         });
@@ -115,7 +115,7 @@ mod tests {
     fn what_comes_to_nothing_once_is_tried_again() {
         let mut tries = 0;
         let mut from = |first: u32| {
-            if_ever(|| {
+            retry_until_some(|| {
                 tries += 1;
                 Ok((tries >= first).then_some(tries))
             })

@@ -25,19 +25,19 @@ struct Taken {
     was_refused: bool,
 }
 
-/// Room for what is put.
+/// What of the quota is reserved for what is being put.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct QuotaReservations {
     taken: Mutex<Taken>,
 }
 
 /// A put that is under way.
 #[derive(Debug)]
 pub(crate) struct Put<'a> {
-    room: &'a Room,
+    room: &'a QuotaReservations,
 }
 
-impl Room {
+impl QuotaReservations {
     /// How much may be stored.
     pub(crate) fn quota_bytes(&self) -> Option<u64> {
         self.lock().quota_bytes
@@ -73,7 +73,7 @@ impl Room {
         self.take_up_to(|quota_bytes| quota_bytes, asked_bytes, stored_bytes)
     }
 
-    /// As [`Room::take`], for a record or wrappings, which may pass the quota by the reserve.
+    /// As [`QuotaReservations::take`], for a record or wrappings, which may pass the quota by the reserve.
     ///
     /// # Errors
     /// [`RepositoryError::NotAllowed`] where that would pass the quota and the reserve.
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn room_is_taken_up_to_the_quota_and_no_byte_further() {
-        let room = Room::default();
+        let room = QuotaReservations::default();
         room.limit(Some(100));
         drop(room.take(10, || 90).unwrap());
         let refused = room.take(11, || 90).unwrap_err().to_string();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn records_and_wrappings_pass_the_quota_by_the_reserve_and_no_byte_further() {
-        let room = Room::default();
+        let room = QuotaReservations::default();
         room.limit(Some(6400));
         let most = 6400 + 100 + RESERVE_BYTES;
         assert!(room.take(1, || 6400).is_err());
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn puts_at_the_same_time_do_not_pass_the_quota_together_and_are_not_counted_twice() {
-        let room = Room::default();
+        let room = QuotaReservations::default();
         room.limit(Some(100));
         let first = room.take(60, || 0).unwrap();
         // Half of it is stored by now.

@@ -1,4 +1,4 @@
-//! A log position that only rises, kept as the name of the one file in a folder.
+//! A high-water mark: a log position that only grows, kept as the name of the one file in a folder.
 //!
 //! The name is all that counts, so that no half-written or rotten file can take back what was said.
 
@@ -9,7 +9,7 @@ use crate::layout::number_of;
 use crate::storage::Stored;
 
 /// The position that is kept in `folder`; 0 if none is.
-pub(crate) fn highest(folder: &Stored) -> Result<u64, RepositoryError> {
+pub(crate) fn read(folder: &Stored) -> Result<u64, RepositoryError> {
     let names = folder.names()?;
     let numbers = names.iter().filter_map(|name| name.to_str().and_then(number_of));
     Ok(numbers.max().unwrap_or_default())
@@ -17,8 +17,8 @@ pub(crate) fn highest(folder: &Stored) -> Result<u64, RepositoryError> {
 
 /// Keeps `position` in `folder`, in the file of that name with `text`, unless a later one is kept there. It
 /// is durable when this returns.
-pub(crate) fn raise(folder: &Stored, position: u64, text: &[u8]) -> Result<(), RepositoryError> {
-    let before = highest(folder)?;
+pub(crate) fn advance(folder: &Stored, position: u64, text: &[u8]) -> Result<(), RepositoryError> {
+    let before = read(folder)?;
     if before >= position {
         return Ok(());
     }
@@ -43,13 +43,13 @@ mod tests {
         let layout = Layout::new(dir.path());
         layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
         let folder = layout.positions();
-        assert_eq!(highest(&folder).unwrap(), 0);
+        assert_eq!(read(&folder).unwrap(), 0);
         for (raised, kept) in [(7, 7), (7, 7), (3, 7), (1 << 40, 1 << 40)] {
-            raise(&folder, raised, b"text").unwrap();
-            assert_eq!(highest(&folder).unwrap(), kept);
+            advance(&folder, raised, b"text").unwrap();
+            assert_eq!(read(&folder).unwrap(), kept);
             assert_eq!(folder.names().unwrap().len(), 1);
         }
         folder.join(record_file(u64::MAX)).put_name().unwrap();
-        assert_eq!(highest(&folder).unwrap(), u64::MAX);
+        assert_eq!(read(&folder).unwrap(), u64::MAX);
     }
 }
