@@ -11,11 +11,11 @@ use holdall_engine::Run;
 
 use crate::config::{Folders, Settings, below_home, repository_below_home};
 use crate::exit::{Exit, Refusal, hint_of};
-use crate::identity::Identity;
-use crate::interrupt::Interrupt;
-use crate::output::Output;
-use crate::pairing::Pairings;
-use crate::password::{PASSWORD, Passwords};
+use crate::secrets::password::{PASSWORD, Passwords};
+use crate::state::identity::Identity;
+use crate::state::pairing::Pairings;
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Output;
 
 const SIGNALS: &str = "can not take over signals";
 

@@ -11,10 +11,10 @@ use holdall_protocol::{AdminToken, Announced, WaitingDeletion};
 use crate::app::App;
 use crate::config::Settings;
 use crate::exit::{Exit, Refusal};
-use crate::interrupt::Interrupt;
-use crate::keeper::Keeper;
-use crate::output::{count, local_time};
-use crate::password::{ADMIN_TOKEN, Passwords};
+use crate::opening::keeper::Keeper;
+use crate::secrets::password::{ADMIN_TOKEN, Passwords};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::{count, local_time};
 
 /// Where an administrator's token comes from; never an argument.
 #[derive(Debug, clap::Args)]

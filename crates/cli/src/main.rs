@@ -8,49 +8,16 @@
 
 mod app;
 mod arguments;
-mod audits;
-mod changes;
 mod commands;
 mod config;
-mod connection;
-mod create;
 mod deletions;
-mod emptied;
-mod entries;
 mod exit;
-mod filter;
-mod hex;
-mod identity;
-mod interrupt;
-mod keep_rules;
-mod keeper;
-mod kept_parts;
-mod key_set;
-mod known;
-mod lab_report;
-mod lab_server;
-mod listing;
-mod little_memory;
-mod machine_name;
-mod moment;
-mod open;
-mod output;
-mod own_key;
-mod pairing;
-mod password;
-mod password_text;
-mod patience;
-mod private_file;
-mod progress;
-mod quantity;
-mod receipts;
-mod recordable;
-mod remembered;
-mod repairs;
-mod second;
-mod selection;
-mod sources;
-mod unlock;
+mod lab;
+mod opening;
+mod report;
+mod secrets;
+mod state;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -59,9 +26,11 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use holdall_format::OneLine;
 
 use crate::app::{App, GlobalArgs};
+use crate::arguments::parts;
 use crate::commands::Command;
 use crate::exit::{Exit, Refusal};
-use crate::output::Output;
+use crate::terminal::interrupt;
+use crate::terminal::output::{self, Output};
 
 /// Network backup at the speed of your wire.
 #[derive(Parser)]
@@ -88,7 +57,7 @@ fn read_arguments() -> Result<(Cli, ArgMatches), clap::Error> {
     let matches = command_line().try_get_matches()?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     cli.global.is_repository_typed =
-        matches.value_source(arguments::REPOSITORY) == Some(ValueSource::CommandLine);
+        matches.value_source(parts::REPOSITORY) == Some(ValueSource::CommandLine);
     Ok((cli, matches))
 }
 
@@ -114,7 +83,7 @@ fn main() -> ExitCode {
         true => App::new(cli.global, output.clone()),
         false => App::without_profile(output.clone()),
     };
-    let checked = has_random_numbers().and_then(|()| arguments::check(&command_line(), &matches));
+    let checked = has_random_numbers().and_then(|()| parts::check(&command_line(), &matches));
     let app = checked.and_then(app);
     let ended = app.and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
     ExitCode::from(ended.unwrap_or_else(|error| tell(&output, &error)).code())

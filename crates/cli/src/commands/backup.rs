@@ -22,22 +22,22 @@ use serde::Serialize;
 
 use super::tag;
 use crate::app::App;
-use crate::audits;
-use crate::connection::Connection;
+use crate::arguments::recordable;
+use crate::arguments::selection::{PATTERN_HINT, check_added, check_idle};
+use crate::arguments::sources::{self, ReadAs};
 use crate::deletions;
-use crate::emptied::Emptied;
 use crate::exit::{Exit, Refusal, exit_of, is_forbidden};
-use crate::interrupt::Interrupt;
-use crate::listing;
-use crate::open;
-use crate::output::{Shown, count, duration, local_time, size};
-use crate::patience;
-use crate::progress::counted_ahead;
-use crate::receipts::{NOT_THERE, Receipts};
-use crate::recordable;
-use crate::remembered;
-use crate::selection::{PATTERN_HINT, check_added, check_idle};
-use crate::sources::{self, ReadAs};
+use crate::lab::remembered;
+use crate::opening::connection::Connection;
+use crate::opening::open;
+use crate::opening::patience;
+use crate::report::audits;
+use crate::report::listing;
+use crate::state::emptied::Emptied;
+use crate::state::receipts::{NOT_THERE, Receipts};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::{Shown, count, duration, local_time, size};
+use crate::terminal::progress::counted_ahead;
 
 /// Backs paths up into a new snapshot
 #[derive(Debug, clap::Args)]

@@ -14,14 +14,14 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
-use crate::keeper::Keeper;
-use crate::listing;
-use crate::open::{self, Patience};
-use crate::output::{JsonPath, Shown, count};
-use crate::progress::Meter;
-use crate::receipts::Receipts;
-use crate::repairs::{self, MendArgs};
-use crate::second::{Second, SecondKey};
+use crate::opening::keeper::Keeper;
+use crate::opening::open::{self, Patience};
+use crate::opening::second::{Second, SecondKey};
+use crate::report::listing;
+use crate::report::repairs::{self, MendArgs};
+use crate::state::receipts::Receipts;
+use crate::terminal::output::{JsonPath, Shown, count};
+use crate::terminal::progress::Meter;
 
 /// Checks that everything stored is whole
 #[derive(Debug, clap::Args)]

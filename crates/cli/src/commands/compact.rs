@@ -8,8 +8,8 @@ use super::prune;
 use crate::app::App;
 use crate::deletions::{self, TokenArgs};
 use crate::exit::Exit;
-use crate::open::{self, Patience};
-use crate::output::{count, rfc3339, size};
+use crate::opening::open::{self, Patience};
+use crate::terminal::output::{count, rfc3339, size};
 
 /// Stores again what little is needed of blocks that are mostly dead
 ///

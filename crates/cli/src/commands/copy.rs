@@ -11,17 +11,17 @@ use serde::Serialize;
 
 use super::backup::{cores, tell_lost};
 use crate::app::App;
-use crate::audits;
-use crate::connection::Connection;
+use crate::arguments::filter::Filter;
+use crate::arguments::sources::snapshot_name;
 use crate::exit::{self, Exit, Refusal};
-use crate::filter::Filter;
-use crate::listing;
-use crate::open;
-use crate::output::{Output, Shown, count, duration, rfc3339, size};
-use crate::progress::watched;
-use crate::receipts::Receipts;
-use crate::second::{Second, SecondKey, about, find_damage_in};
-use crate::sources::snapshot_name;
+use crate::opening::connection::Connection;
+use crate::opening::open;
+use crate::opening::second::{Second, SecondKey, about, find_damage_in};
+use crate::report::audits;
+use crate::report::listing;
+use crate::state::receipts::Receipts;
+use crate::terminal::output::{Output, Shown, count, duration, rfc3339, size};
+use crate::terminal::progress::watched;
 
 /// Says how a server keeps copies: its rules run without being asked.
 const KEPT_BY_A_SERVER: &str = "the server's rules keep these copies by the dates of their originals, and delete the \

@@ -9,13 +9,13 @@ use holdall_tree::Entry;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::changes::{aspects, kind};
+use crate::arguments::filter::Filter;
+use crate::arguments::sources::{snapshot_name, snapshot_path};
 use crate::exit::Exit;
-use crate::filter::Filter;
-use crate::listing;
-use crate::open;
-use crate::output::{JsonPath, Output, Shown, count, size};
-use crate::sources::{snapshot_name, snapshot_path};
+use crate::opening::open;
+use crate::report::changes::{aspects, kind};
+use crate::report::listing;
+use crate::terminal::output::{JsonPath, Output, Shown, count, size};
 
 /// Shows what changed from one snapshot to another
 #[derive(Debug, clap::Args)]

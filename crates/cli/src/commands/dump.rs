@@ -13,14 +13,14 @@ use holdall_engine::{Dump, DumpSummary};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::arguments::filter::Filter;
+use crate::arguments::sources::split_snapshot;
 use crate::exit::{Exit, Refusal};
-use crate::filter::Filter;
-use crate::listing;
-use crate::open;
-use crate::output::{Output, count, size};
-use crate::private_file::sync_folder_of;
-use crate::progress::watched;
-use crate::sources::split_snapshot;
+use crate::opening::open;
+use crate::report::listing;
+use crate::state::private_file::sync_folder_of;
+use crate::terminal::output::{Output, count, size};
+use crate::terminal::progress::watched;
 
 /// Bytes that are handed to the system at once.
 const BUFFER_BYTES: usize = 256 << 10;

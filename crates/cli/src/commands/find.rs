@@ -10,15 +10,15 @@ use holdall_tree::{Entry, EntryKind};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::entries::{modified_ns, word};
+use crate::arguments::filter::Filter;
+use crate::arguments::moment::Moment;
+use crate::arguments::selection::Names;
+use crate::arguments::sources::snapshot_name;
 use crate::exit::Exit;
-use crate::filter::Filter;
-use crate::listing;
-use crate::moment::Moment;
-use crate::open;
-use crate::output::{JsonPath, Output, Shown, local_time, rfc3339};
-use crate::selection::Names;
-use crate::sources::snapshot_name;
+use crate::opening::open;
+use crate::report::entries::{modified_ns, word};
+use crate::report::listing;
+use crate::terminal::output::{JsonPath, Output, Shown, local_time, rfc3339};
 
 /// Finds paths in snapshots
 #[derive(Debug, clap::Args)]

@@ -16,16 +16,16 @@ use serde::Serialize;
 use super::prune;
 use super::snapshots::JsonSnapshot;
 use crate::app::App;
+use crate::arguments::filter::{Filter, Wanted};
+use crate::arguments::keep_rules::KeepRules;
+use crate::arguments::sources::{not_empty, snapshot_name};
 use crate::deletions::{self, TokenArgs};
 use crate::exit::{Exit, Refusal};
-use crate::filter::{Filter, Wanted};
-use crate::keep_rules::KeepRules;
-use crate::keeper::Keeper;
-use crate::listing;
-use crate::open::{self, Patience};
-use crate::output::{Shown, local_time, rfc3339};
-use crate::receipts::Receipts;
-use crate::sources::{not_empty, snapshot_name};
+use crate::opening::keeper::Keeper;
+use crate::opening::open::{self, Patience};
+use crate::report::listing;
+use crate::state::receipts::Receipts;
+use crate::terminal::output::{Shown, local_time, rfc3339};
 
 /// Forgets snapshots: those that are named, or those that rules do not keep
 ///

@@ -8,14 +8,14 @@ use holdall_engine::{ChangeKind, Version};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::changes::{aspects, kind};
-use crate::entries::{modified_ns, word};
+use crate::arguments::filter::Filter;
+use crate::arguments::sources::snapshot_path;
 use crate::exit::{Exit, Refusal};
-use crate::filter::Filter;
-use crate::listing;
-use crate::open;
-use crate::output::{JsonPath, Shown, count, local_time, rfc3339};
-use crate::sources::snapshot_path;
+use crate::opening::open;
+use crate::report::changes::{aspects, kind};
+use crate::report::entries::{modified_ns, word};
+use crate::report::listing;
+use crate::terminal::output::{JsonPath, Shown, count, local_time, rfc3339};
 
 /// Shows what became of a path, newest first
 #[derive(Debug, clap::Args)]

@@ -7,11 +7,11 @@ use holdall_protocol::RepositoryError;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::create::{Cipher, NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
-use crate::known::Known;
-use crate::open;
-use crate::password::take_new;
+use crate::opening::create::{Cipher, NewKeys, check_kit_file};
+use crate::opening::known::Known;
+use crate::opening::open;
+use crate::secrets::password::take_new;
 
 /// Makes a repository
 #[derive(Debug, clap::Args)]

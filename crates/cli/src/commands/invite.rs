@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 
 use super::serve::data_folder;
 use crate::app::App;
+use crate::arguments::machine_name;
 use crate::exit::Exit;
-use crate::machine_name;
-use crate::open::{DEFAULT_PORT, in_brackets};
-use crate::output::{local_time, plain, rfc3339};
+use crate::opening::open::{DEFAULT_PORT, in_brackets};
+use crate::terminal::output::{local_time, plain, rfc3339};
 
 /// Makes an invite, with which one machine can pair with this server
 #[derive(Debug, clap::Args)]

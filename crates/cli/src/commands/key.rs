@@ -11,12 +11,12 @@ use holdall_format::{Wrapping, WrappingKind};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::create::{check_kit_file, tell_kit};
 use crate::exit::{Exit, Refusal, is_certain};
-use crate::key_set::KeySet;
-use crate::output::Shown;
-use crate::password::{chosen_anew, take_new};
-use crate::private_file;
+use crate::opening::create::{check_kit_file, tell_kit};
+use crate::opening::key_set::KeySet;
+use crate::secrets::password::{chosen_anew, take_new};
+use crate::state::private_file;
+use crate::terminal::output::Shown;
 
 /// More than any file with a public key has.
 const PUBLIC_KEY_MAX_BYTES: u64 = 64 << 10;

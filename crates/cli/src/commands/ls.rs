@@ -9,13 +9,13 @@ use holdall_tree::{Content, Entry, EntryKind};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::entries::{modified_ns, word};
+use crate::arguments::filter::Filter;
+use crate::arguments::sources::{snapshot_name, snapshot_path};
 use crate::exit::Exit;
-use crate::filter::Filter;
-use crate::listing;
-use crate::open;
-use crate::output::{JsonPath, Output, Shown, count, local_time, rfc3339};
-use crate::sources::{snapshot_name, snapshot_path};
+use crate::opening::open;
+use crate::report::entries::{modified_ns, word};
+use crate::report::listing;
+use crate::terminal::output::{JsonPath, Output, Shown, count, local_time, rfc3339};
 
 /// Lists what a snapshot holds
 #[derive(Debug, clap::Args)]

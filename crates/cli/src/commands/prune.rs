@@ -9,10 +9,10 @@ use serde::Serialize;
 use crate::app::App;
 use crate::deletions::TokenArgs;
 use crate::exit::Exit;
-use crate::listing;
-use crate::open::{self, Patience};
-use crate::output::{Shown, count, local_time, rfc3339, size};
-use crate::receipts::Receipts;
+use crate::opening::open::{self, Patience};
+use crate::report::listing;
+use crate::state::receipts::Receipts;
+use crate::terminal::output::{Shown, count, local_time, rfc3339, size};
 
 /// Deletes what no snapshot needs any more
 ///

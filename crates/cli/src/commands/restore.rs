@@ -16,15 +16,15 @@ use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::arguments::filter::Filter;
+use crate::arguments::selection::Patterns;
+use crate::arguments::sources::split_snapshot;
 use crate::exit::{Exit, Refusal, hint_of};
-use crate::filter::Filter;
-use crate::listing;
-use crate::open;
-use crate::output::{Shown, count, duration, local_time, size};
-use crate::progress::watched;
-use crate::remembered;
-use crate::selection::Patterns;
-use crate::sources::split_snapshot;
+use crate::lab::remembered;
+use crate::opening::open;
+use crate::report::listing;
+use crate::terminal::output::{Shown, count, duration, local_time, size};
+use crate::terminal::progress::watched;
 
 /// Restores a snapshot, or a part of one, into a folder
 #[derive(Debug, clap::Args)]

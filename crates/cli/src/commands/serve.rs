@@ -14,8 +14,8 @@ use serde::Serialize;
 use crate::app::App;
 use crate::config;
 use crate::exit::Exit;
-use crate::interrupt::Interrupt;
-use crate::output::{Output, plain};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::{Output, plain};
 
 /// How often it is looked whether the data folder is on another disk.
 const LOOK_EVERY: Duration = Duration::from_secs(2);

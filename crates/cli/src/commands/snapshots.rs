@@ -5,12 +5,12 @@ use holdall_engine::Snapshot;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::arguments::filter::Filter;
 use crate::deletions;
 use crate::exit::Exit;
-use crate::filter::Filter;
-use crate::listing;
-use crate::open::{self, Patience};
-use crate::output::{Shown, base64, count, local_time, rfc3339, size};
+use crate::opening::open::{self, Patience};
+use crate::report::listing;
+use crate::terminal::output::{Shown, base64, count, local_time, rfc3339, size};
 
 /// Lists snapshots, oldest first
 #[derive(Debug, clap::Args)]

@@ -6,11 +6,11 @@ use holdall_protocol::Usage;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::arguments::filter::Filter;
 use crate::exit::Exit;
-use crate::filter::Filter;
-use crate::listing;
-use crate::open;
-use crate::output::{count, size};
+use crate::opening::open;
+use crate::report::listing;
+use crate::terminal::output::{count, size};
 
 /// Tells how much the snapshots hold, and how much is stored for them
 #[derive(Debug, clap::Args)]

@@ -6,13 +6,13 @@ use holdall_format::limits::{RECORD_MAX_TAGS, RECORD_NAME_MAX_BYTES};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::arguments::sources::snapshot_name;
 use crate::commands::snapshots::{JsonSnapshot, print};
 use crate::exit::{Exit, Refusal};
-use crate::listing;
-use crate::open;
-use crate::output::Shown;
-use crate::receipts::Receipts;
-use crate::sources::snapshot_name;
+use crate::opening::open;
+use crate::report::listing;
+use crate::state::receipts::Receipts;
+use crate::terminal::output::Shown;
 
 /// Changes tags of snapshots, and pins them
 ///

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{local_time, rfc3339};
+use crate::terminal::output::{local_time, rfc3339};
 
 /// Asks for snapshots to be deleted, once the repository's delay is over
 #[derive(Debug, clap::Args)]

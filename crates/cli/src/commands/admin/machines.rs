@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{Shown, count, local_time, rfc3339};
+use crate::terminal::output::{Shown, count, local_time, rfc3339};
 
 /// Lists the machines that this server knows
 #[derive(Debug, clap::Args)]

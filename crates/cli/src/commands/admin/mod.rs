@@ -24,7 +24,7 @@ use holdall_sys::SystemClock;
 use super::serve::data_folder;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::local_time;
+use crate::terminal::output::local_time;
 
 /// Administers a server: its machines, their rights, its repositories and what they keep
 #[derive(Debug, clap::Args)]

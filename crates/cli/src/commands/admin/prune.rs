@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ask, date_of};
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::output::{count, local_time, rfc3339, size};
+use crate::terminal::output::{count, local_time, rfc3339, size};
 
 /// Applies the rules for keeping, and deletes what nothing needs
 ///

@@ -8,8 +8,8 @@ use holdall_server::admin::{Quota, SetQuota};
 use super::ask;
 use super::repositories::show;
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::exit::Exit;
-use crate::quantity;
 
 /// Shows or sets how much a repository may hold
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{Shown, count, local_time, rfc3339, size};
+use crate::terminal::output::{Shown, count, local_time, rfc3339, size};
 
 /// Lists the repositories that this server keeps
 #[derive(Debug, clap::Args)]

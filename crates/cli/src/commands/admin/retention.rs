@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::ask;
 use crate::app::App;
+use crate::arguments::keep_rules::{KeepRules, nanoseconds, parse_duration};
 use crate::exit::{Exit, Refusal};
-use crate::keep_rules::{KeepRules, nanoseconds, parse_duration};
-use crate::output::{local_time, rfc3339};
+use crate::terminal::output::{local_time, rfc3339};
 
 /// Shows or sets which snapshots a repository keeps
 #[derive(Debug, clap::Args)]

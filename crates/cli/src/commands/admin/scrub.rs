@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::ask;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::output::{count, size};
-use crate::repairs::MendArgs;
+use crate::report::repairs::MendArgs;
+use crate::terminal::output::{count, size};
 
 /// Reads everything again and checks hashes and references
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ask, date_of};
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{count, local_time};
+use crate::terminal::output::{count, local_time};
 
 /// Offers to delete snapshots of a repository that is full
 ///

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{local_time, rfc3339};
+use crate::terminal::output::{local_time, rfc3339};
 
 /// Makes a token with which a machine may ask for deletions in its repository, for a day
 ///

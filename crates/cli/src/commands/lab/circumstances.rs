@@ -10,8 +10,8 @@ use holdall_sys::host;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
-use crate::lab_report;
-use crate::output::{JsonPath, Output, Shown, rfc3339, size};
+use crate::lab::lab_report;
+use crate::terminal::output::{JsonPath, Output, Shown, rfc3339, size};
 
 /// What figures depend on.
 #[derive(Debug, Serialize)]

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::lab_report;
-use crate::output::{Output, Shown};
+use crate::lab::lab_report;
+use crate::terminal::output::{Output, Shown};
 
 /// Puts two reports beside each other
 #[derive(Debug, clap::Args)]

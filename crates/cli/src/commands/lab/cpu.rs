@@ -12,9 +12,9 @@ use super::circumstances::Circumstances;
 use super::rate::Slowest;
 use super::table::{figure, megabytes};
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::exit::Exit;
-use crate::lab_report::ReportArgs;
-use crate::quantity;
+use crate::lab::lab_report::ReportArgs;
 
 /// How long a step is measured.
 const STEP_TIME: Duration = Duration::from_millis(500);

@@ -11,9 +11,9 @@ use holdall_lab::disk::{Access, Row, Until};
 use super::bench::Bench;
 use super::place::Place;
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::exit::Exit;
-use crate::lab_report::ReportArgs;
-use crate::quantity;
+use crate::lab::lab_report::ReportArgs;
 
 const MIB: u64 = 1 << 20;
 /// The file of a row that no size was given for.

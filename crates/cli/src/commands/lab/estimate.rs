@@ -9,9 +9,10 @@ use holdall_meter::cost::Work;
 use serde::Serialize;
 
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::exit::Exit;
-use crate::open::{self, Where};
-use crate::{quantity, remembered};
+use crate::lab::remembered;
+use crate::opening::open::{self, Where};
 
 /// Says what a backup will take, from what earlier ones took
 #[derive(Debug, clap::Args)]

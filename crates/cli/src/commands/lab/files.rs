@@ -15,10 +15,10 @@ use super::place::Place;
 use super::rate::Slowest;
 use super::table::{binary_size, latency, latency_heads, megabytes, operations};
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::exit::Exit;
-use crate::lab_report::ReportArgs;
-use crate::output::{count, size};
-use crate::quantity;
+use crate::lab::lab_report::ReportArgs;
+use crate::terminal::output::{count, size};
 
 /// How many small files of how many bytes.
 const FILES: u64 = 1000;

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::lab_report::Kept;
-use crate::output::{JsonPath, Shown};
+use crate::lab::lab_report::Kept;
+use crate::terminal::output::{JsonPath, Shown};
 
 /// Lists what the lab measured on this computer before
 #[derive(Debug, clap::Args)]

@@ -10,9 +10,9 @@ use holdall_lab::net::{Listener, ListenerOptions, Token};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::exit::Exit;
-use crate::output::plain;
-use crate::quantity;
+use crate::terminal::output::plain;
 
 /// Answers `holdall lab net` on a computer without a server
 #[derive(Debug, clap::Args)]

@@ -21,10 +21,10 @@ use serde::Serialize;
 use super::circumstances::Circumstances;
 use super::rate::Slowest;
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::exit::{Exit, Refusal};
-use crate::lab_report::{self, ReportArgs};
-use crate::lab_server::{self, out_of_io};
-use crate::quantity;
+use crate::lab::lab_report::{self, ReportArgs};
+use crate::lab::lab_server::{self, out_of_io};
 
 /// The port of a listener that is named without one.
 const LISTENER_PORT: u16 = 7444;

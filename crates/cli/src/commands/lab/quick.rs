@@ -13,9 +13,9 @@ use super::bench::Bench;
 use super::net;
 use super::place::Place;
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::exit::Exit;
-use crate::lab_report::ReportArgs;
-use crate::quantity;
+use crate::lab::lab_report::ReportArgs;
 
 /// What everything together takes at most, but for a disk that hangs.
 const WITHIN: Duration = Duration::from_millis(4700);

@@ -21,7 +21,7 @@ pub(crate) fn figure(value: f64) -> String {
     match value {
         ..10.0 => format!("{value:.2}"),
         ..1000.0 => format!("{value:.1}"),
-        _ => crate::output::count(value.round() as u64),
+        _ => crate::terminal::output::count(value.round() as u64),
     }
 }
 

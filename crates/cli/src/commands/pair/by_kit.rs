@@ -22,10 +22,10 @@ use serde::Serialize;
 
 use super::{Summary, keep, kit_file};
 use crate::app::App;
-use crate::create::usual_config;
 use crate::exit::{Exit, Refusal};
-use crate::open::{self, Opened, Patience, Where};
-use crate::pairing::KeptKeys;
+use crate::opening::create::usual_config;
+use crate::opening::open::{self, Opened, Patience, Where};
+use crate::state::pairing::KeptKeys;
 
 /// Gives read-only access to what a recovery kit is for. `-r` names the server or directory where
 /// the repository is now, if that is not what the kit says.

@@ -6,8 +6,8 @@ use holdall_protocol::{FormerAccount, Invite};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::pairing::Pairing;
-use crate::receipts::Receipts;
+use crate::state::pairing::Pairing;
+use crate::state::receipts::Receipts;
 
 /// What there was.
 pub(crate) struct Former {

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::password;
+use crate::secrets::password;
 
 /// The most that is read of standard input: an invite and what `holdall invite` says before it.
 const INPUT_MAX_BYTES: u64 = 16 << 10;

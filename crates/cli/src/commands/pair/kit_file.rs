@@ -8,10 +8,10 @@ use holdall_protocol::Invite;
 use zeroize::Zeroizing;
 
 use crate::app::App;
-use crate::create::{Cipher, NewKeys, check_kit_file};
 use crate::exit::{Exit, Refusal};
-use crate::private_file;
-use crate::unlock::kept_key;
+use crate::opening::create::{Cipher, NewKeys, check_kit_file};
+use crate::opening::unlock::kept_key;
+use crate::state::private_file;
 
 /// The longest recovery kit that is read.
 const KIT_MAX_BYTES: u64 = 64 << 10;

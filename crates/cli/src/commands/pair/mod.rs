@@ -16,14 +16,14 @@ use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerA
 use serde::Serialize;
 
 use crate::app::{App, Preset};
-use crate::create::Cipher;
+use crate::arguments::machine_name;
 use crate::exit::{Exit, Refusal};
-use crate::listing;
-use crate::machine_name;
-use crate::open::{self, Patience, Where};
-use crate::pairing::{KeptKeys, Pairing, Pairings};
-use crate::password::take_new;
-use crate::unlock;
+use crate::opening::create::Cipher;
+use crate::opening::open::{self, Patience, Where};
+use crate::opening::unlock;
+use crate::report::listing;
+use crate::secrets::password::take_new;
+use crate::state::pairing::{KeptKeys, Pairing, Pairings};
 use former::Former;
 use kit_file::KitFile;
 

@@ -24,8 +24,8 @@ use crate::app::App;
 use crate::commands::pair::ByInvite;
 use crate::commands::{backup, invite, pair, restore};
 use crate::exit::{Exit, Refusal};
-use crate::open;
-use crate::progress::watched;
+use crate::opening::open;
+use crate::terminal::progress::watched;
 
 /// Does everything once with `dir`.
 ///
@@ -116,7 +116,7 @@ fn pair_with(client: &App, server: &Server, work: &Path) -> Result<Access> {
 }
 
 fn options(app: &App, dir: &Path, work: &Path) -> Result<BackupOptions> {
-    let path = crate::sources::absolute(dir)?;
+    let path = crate::arguments::sources::absolute(dir)?;
     let source = Source { path: path.clone(), read_at: path };
     let mut options = BackupOptions::new(vec![source], holdall_sys::host::host_name());
     options.user = backup::user_name();
@@ -144,7 +144,7 @@ fn literal(path: &Path) -> String {
 }
 
 fn restore_all(app: &App, access: &Access, dir: &Path, target: &Path) -> Result<restore::Done> {
-    let path = crate::sources::absolute(dir)?;
+    let path = crate::arguments::sources::absolute(dir)?;
     let listed = holdall_engine::snapshots(access)?.snapshots;
     let snapshot = find_snapshot(&listed, access.machine(), "latest", Some(&path))?;
     restore::measured(app, access, snapshot, Some(&path), target, &RestoreOptions::default())
@@ -182,7 +182,7 @@ mod tests {
     fn a_literal_pattern_means_its_path_and_no_other() {
         let path = "/home/a b/[x]*!/holdall-try-1";
         let pattern = literal(Path::new(path));
-        let patterns = crate::selection::Patterns::new(&[], &[pattern.into()]).unwrap();
+        let patterns = crate::arguments::selection::Patterns::new(&[], &[pattern.into()]).unwrap();
         let selected = |path: &str| patterns.select(OsStr::new(path).as_bytes(), true);
         assert_eq!(selected(path), holdall_engine::Selected::No);
         assert_eq!(selected("/home/a b/xy!/holdall-try-1"), holdall_engine::Selected::Yes);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::server::Server;
-use crate::output::size;
+use crate::terminal::output::size;
 
 /// Peaks of one run, or the higher ones of several; `None` where the system does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

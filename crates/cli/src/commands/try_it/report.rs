@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::memory::Memory;
 use super::survey::Survey;
 use crate::commands::{backup, restore};
-use crate::output::{JsonPath, Output, Shown, count, size};
+use crate::terminal::output::{JsonPath, Output, Shown, count, size};
 
 /// How many paths of a list are shown to people.
 const PATHS_SHOWN: usize = 20;

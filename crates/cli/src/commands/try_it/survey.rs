@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use holdall_engine::Patterns;
 use holdall_sys::{Dir, FileKind, Name, Stat};
 
-use crate::interrupt::Interrupt;
+use crate::terminal::interrupt::Interrupt;
 
 /// The longest `.holdallignore` that is read.
 const IGNORE_FILE_MAX_BYTES: u64 = 1 << 20;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use holdall_sys::removal::remove_tree;
 
 use crate::exit::{Exit, Refusal};
-use crate::output::size;
+use crate::terminal::output::size;
 
 /// Room that is left to everybody else.
 const SPARE_BYTES: u64 = 64 << 20;

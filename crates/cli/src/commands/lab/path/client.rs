@@ -12,12 +12,12 @@ use holdall_lab::LabError;
 
 use crate::app::App;
 use crate::commands::backup;
-use crate::create::NewKeys;
 use crate::exit::{Exit, Refusal};
-use crate::lab_server::out_of_io;
-use crate::open::{self, Patience};
-use crate::password::Passwords;
-use crate::progress::watched;
+use crate::lab::lab_server::out_of_io;
+use crate::opening::create::NewKeys;
+use crate::opening::open::{self, Patience};
+use crate::secrets::password::Passwords;
+use crate::terminal::progress::watched;
 
 /// A client of its own, which tells what the command's would.
 pub(super) struct TemporaryClient<'a>(pub(super) &'a App);

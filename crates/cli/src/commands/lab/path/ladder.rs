@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::super::table::figure;
 use crate::app::App;
-use crate::output::{Output, count};
+use crate::terminal::output::{Output, count};
 
 /// Tells the ladder, the verdict and what would help, and puts them into the report.
 ///

@@ -15,10 +15,11 @@ use holdall_lab::report::Fact;
 
 use super::place::Place;
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::commands::backup;
 use crate::exit::{Exit, Refusal};
-use crate::lab_report::ReportArgs;
-use crate::{quantity, remembered};
+use crate::lab::lab_report::ReportArgs;
+use crate::lab::remembered;
 
 use client::{TemporaryClient, out_of_path};
 use told::Told;

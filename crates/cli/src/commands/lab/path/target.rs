@@ -7,8 +7,8 @@ use holdall_diagnosis::path::{self, Target};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::lab_server;
-use crate::open::{self, Patience, Where};
+use crate::lab::lab_server;
+use crate::opening::open::{self, Patience, Where};
 
 /// The repository that was named, or else the paired server.
 ///

@@ -11,7 +11,7 @@ use super::super::rate::Slowest;
 use super::super::table::{figure, latency, latency_heads, megabytes, operations};
 use crate::app::App;
 use crate::exit::Exit;
-use crate::output::{count, size};
+use crate::terminal::output::{count, size};
 
 /// What a row is told as.
 #[derive(Serialize)]

@@ -1,0 +1,328 @@
+//! Reports of the lab's commands: the circumstances, the files that were asked for, and the history
+//! in the state folder.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use holdall_lab::Measurement;
+use holdall_lab::report::{Form, MAX_REPORT_BYTES, Report, ReportError, is_report};
+use holdall_sys::{Root, guarded};
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::state::private_file;
+
+/// So many reports are kept; the oldest go.
+const MOST_KEPT: usize = 200;
+
+/// Where a report goes.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ReportArgs {
+    /// Writes a report to this file, .html, .json, .csv or .txt; several files with --report for each
+    #[arg(long, value_name = "FILE")]
+    report: Vec<PathBuf>,
+}
+
+impl ReportArgs {
+    /// Checks what can be known before anything is measured.
+    ///
+    /// # Errors
+    /// [`Refusal`] for an ending that says nothing, where no file can be, and where something else than
+    /// a report is.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        self.report.iter().try_for_each(|file| {
+            form_of(file)?;
+            check_place(file)
+        })
+    }
+
+    /// Keeps the report in the history, and writes it where it was asked for.
+    ///
+    /// # Errors
+    /// If a file that was asked for can not be written; that it can not be kept is a note.
+    pub(crate) fn finish(&self, app: &App, report: &Report) -> Result<()> {
+        if let Err(error) = Kept::in_state(&app.folders.state).keep(report) {
+            app.output.note(format_args!("this measurement is not in the history: {error:#}"));
+        }
+        for file in &self.report {
+            // Much may have come there while it was measured.
+            check_place(file)?;
+            write_whole(file, &report.write(form_of(file)?))
+                .with_context(|| format!("can not write {}", file.display()))?;
+            app.output.say(format_args!("report: {}", file.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn form_of(file: &Path) -> Result<Form, Refusal> {
+    let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    Form::of_ending(ending).ok_or_else(|| {
+        Refusal::new(Exit::Usage, format!("--report {}: which form?", file.display()))
+            .hint("let the name end in .html, .json, .csv or .txt")
+    })
+}
+
+/// Whether a report can be written to a file, and nothing is lost by that.
+fn check_place(file: &Path) -> Result<(), Refusal> {
+    let refuse = |what: &str, hint: &str| {
+        let message = format!("--report {}: {what}", file.display());
+        Err(Refusal::new(Exit::Usage, message).hint(hint))
+    };
+    let target = target_of(file);
+    let folder = folder_of(&target);
+    let leads_nowhere = target.is_symlink();
+    let can_write = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+    if leads_nowhere || !folder.is_dir() || !can_write || (target.exists() && !target.is_file()) {
+        return refuse(
+            "no file can be there",
+            "name a file in a folder that is there, in which this user may write",
+        );
+    }
+    if !may_be_replaced(&target) {
+        return refuse(
+            "this file is there already, and it is no report of the lab",
+            "name another file, or remove this one first",
+        );
+    }
+    Ok(())
+}
+
+/// Whether there is no file yet, or one that is empty or a report.
+fn may_be_replaced(target: &Path) -> bool {
+    let mut content = Vec::new();
+    let read = File::open(target)
+        .and_then(|file| file.take(MAX_REPORT_BYTES as u64).read_to_end(&mut content));
+    match read {
+        Ok(_) => content.is_empty() || is_report(&content),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+/// Writes a file beside the one that may be there, and puts it in its place: a full disk leaves the old
+/// one as it was.
+fn write_whole(file: &Path, text: &str) -> io::Result<()> {
+    let target = target_of(file);
+    let old = fs::metadata(&target).ok();
+    // For whom the user's files usually are; it is no secret.
+    let usual = Permissions::from_mode(0o666);
+    let mut beside = tempfile::Builder::new()
+        .prefix(".holdall-report-")
+        .permissions(usual)
+        .tempfile_in(folder_of(&target))?;
+    beside.write_all(text.as_bytes())?;
+    beside.as_file().sync_all()?;
+    if let Some(old) = old {
+        // Some shares know no owners and permissions, and only root gives a file away.
+        let _ = std::os::unix::fs::fchown(beside.as_file(), Some(old.uid()), Some(old.gid()));
+        let _ = beside.as_file().set_permissions(old.permissions());
+    }
+    beside.persist(&target)?;
+    Ok(())
+}
+
+/// The file that a link leads to, or else the one that was named.
+fn target_of(file: &Path) -> PathBuf {
+    file.canonicalize().unwrap_or_else(|_| file.to_owned())
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The command as it was typed, without what is secret in it.
+pub(crate) fn command_line(args: impl Iterator<Item = OsString>) -> String {
+    let mut words = vec!["holdall".to_owned()];
+    let mut is_secret = false;
+    for word in args.skip(1) {
+        let word = word.to_string_lossy().into_owned();
+        words.push(match word.split_once('=') {
+            _ if is_secret => "...".to_owned(),
+            Some(("--token", _)) => "--token=...".to_owned(),
+            _ if word.contains(char::is_whitespace) => format!("{word:?}"),
+            _ => word.clone(),
+        });
+        is_secret = word == "--token";
+    }
+    words.join(" ")
+}
+
+/// Reads a report from a file that the user named.
+///
+/// # Errors
+/// [`Refusal`] if it is none.
+pub(crate) fn read(path: &Path) -> Result<Report> {
+    parse(path, private_file::read_named(path, MAX_REPORT_BYTES as u64)?)
+}
+
+fn parse(path: &Path, bytes: Option<Vec<u8>>) -> Result<Report> {
+    let bytes = bytes
+        .ok_or_else(|| Refusal::new(Exit::Failed, format!("{} is not there", path.display())))?;
+    Report::from_json(&bytes).map_err(|error| {
+        let hint = match error {
+            ReportError::OtherVersion(_) => "use the holdall that wrote it, or a newer one",
+            _ => "name a file that `--report FILE.json` wrote, or one of `holdall lab history`",
+        };
+        Refusal::new(Exit::Failed, format!("{}: {error}", path.display())).hint(hint).into()
+    })
+}
+
+/// The reports that are kept.
+pub(crate) struct Kept {
+    folder: PathBuf,
+}
+
+impl Kept {
+    /// Those in a state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { folder: state.join("lab") }
+    }
+
+    /// Keeps one more, and lets the oldest go; never the new one, which seems to be the oldest where the
+    /// clock was set back.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn keep(&self, report: &Report) -> Result<()> {
+        let json = report.write(Form::Json);
+        let digest = blake3::hash(json.as_bytes()).to_hex();
+        let plain = |letter: &char| letter.is_ascii_alphanumeric();
+        let made: String = report.made.chars().filter(plain).take(32).collect();
+        let name = format!("{made}-{}.json", digest.as_str().get(..8).unwrap_or_default());
+        let new = self.folder.join(name);
+        private_file::write_new(&new, json.as_bytes())?;
+        let files = self.files()?;
+        let gone = files.len().saturating_sub(MOST_KEPT);
+        for old in files.iter().filter(|&file| *file != new).take(gone) {
+            guarded::place(old)
+                .remove_file()
+                .with_context(|| format!("can not remove {}", old.display()))?;
+        }
+        Ok(())
+    }
+
+    /// The newest of those that can be read and are `wanted`.
+    pub(crate) fn newest(&self, wanted: impl Fn(&Report) -> bool) -> Option<Report> {
+        let files = self.files().ok()?;
+        files.iter().rev().filter_map(|file| Self::read(file).ok()).find(wanted)
+    }
+
+    /// Reads one of their files.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it is no report.
+    pub(crate) fn read(file: &Path) -> Result<Report> {
+        parse(file, private_file::read(file, MAX_REPORT_BYTES as u64)?)
+    }
+
+    /// Their files, oldest first: their names begin with when they were made.
+    ///
+    /// # Errors
+    /// If the folder can not be listed; that it is not there is none.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
+        let names = match Root::guarded(&self.folder).names() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            names => names.with_context(|| format!("can not list {}", self.folder.display()))?,
+        };
+        let files = names.into_iter().map(|name| self.folder.join(name));
+        Ok(files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect())
+    }
+}
+
+/// A row in words, its figures in columns.
+pub(crate) fn row_in_words(row: &Measurement) -> String {
+    let speed = row.bytes_per_second.map(|rate| holdall_meter::Unit::BytesPerSecond.show(rate));
+    let micros = |nanos: u64| format!("{:.0} µs", nanos as f64 / 1e3);
+    let latency = row
+        .latency_ns
+        .map(|latency| format!("p50 {}, p99 {}", micros(latency.p50), micros(latency.p99)));
+    let name = holdall_lab::report::row_name(row);
+    format!("{name:44} {:>12}  {}", speed.unwrap_or_default(), latency.unwrap_or_default())
+        .trim_end()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(made: &str) -> Report {
+        Report::new("holdall lab quick".into(), made.into())
+    }
+
+    #[test]
+    fn a_token_is_in_no_report() {
+        let line = |args: &[&str]| command_line(args.iter().map(OsString::from));
+        let typed =
+            ["/usr/bin/holdall", "lab", "net", "--token", "s3cret", "my nas", "--token=s3cret"];
+        assert_eq!(line(&typed), "holdall lab net --token ... \"my nas\" --token=...");
+    }
+
+    #[test]
+    fn the_newest_are_kept_in_their_order_and_the_oldest_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::in_state(folder.path());
+        assert_eq!(kept.files().unwrap(), [""; 0].map(PathBuf::from));
+        for at in 0..MOST_KEPT + 3 {
+            let made = format!("2026-11-22T00:{:02}:{:02}Z", at / 60, at % 60);
+            kept.keep(&report(&made)).unwrap();
+        }
+        let files = kept.files().unwrap();
+        assert_eq!(files.len(), MOST_KEPT);
+        assert_eq!(read(&files[0]).unwrap().made, "2026-11-22T00:00:03Z");
+        assert_eq!(read(&files[MOST_KEPT - 1]).unwrap().made, "2026-11-22T00:03:22Z");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_cost_the_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::in_state(folder.path());
+        for at in 0..MOST_KEPT {
+            let made = format!("2026-11-22T00:{:02}:{:02}Z", at / 60, at % 60);
+            kept.keep(&report(&made)).unwrap();
+        }
+        kept.keep(&report("1970-01-01T00:00:01Z")).unwrap();
+        let files = kept.files().unwrap();
+        assert_eq!(files.len(), MOST_KEPT);
+        let made = |at: usize| read(&files[at]).unwrap().made;
+        assert_eq!([made(0), made(1)], ["1970-01-01T00:00:01Z", "2026-11-22T00:00:01Z"]);
+    }
+
+    #[test]
+    fn only_a_report_is_replaced_and_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("thesis.txt"), "To be or not to be").unwrap();
+        let refused = check_place(&at("thesis.txt")).unwrap_err();
+        assert!(refused.message.contains("thesis.txt") && refused.exit == Exit::Usage);
+        check_place(folder.path()).unwrap_err();
+        check_place(&at("none/new.txt")).unwrap_err();
+        let text = report("now").write(Form::Text);
+        for name in ["new.txt", "empty.txt"] {
+            fs::write(at("empty.txt"), "").unwrap();
+            check_place(&at(name)).unwrap();
+            write_whole(&at(name), &text).unwrap();
+            check_place(&at(name)).unwrap();
+        }
+        fs::set_permissions(at("new.txt"), Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("new.txt", at("link.txt")).unwrap();
+        write_whole(&at("link.txt"), "holdall lab, another").unwrap();
+        assert!(at("link.txt").is_symlink());
+        assert_eq!(fs::read_to_string(at("new.txt")).unwrap(), "holdall lab, another");
+        assert_eq!(fs::metadata(at("new.txt")).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing else stays");
+    }
+
+    #[test]
+    fn a_file_that_is_no_report_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.json");
+        std::fs::write(&path, "{}").unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("no report"));
+        assert!(read(&folder.path().join("none")).unwrap_err().to_string().contains("not there"));
+    }
+}

@@ -1,0 +1,88 @@
+//! What this computer remembers in its state folder, for estimates and verdicts: the runs before, and the newest
+//! measurement of the way to a repository.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use holdall_diagnosis::speed_history::{Kind, LIMIT_BYTES, Run, SpeedHistory};
+use holdall_diagnosis::{Ceilings, Forecast, OwnLimit};
+use holdall_engine::Access;
+use holdall_meter::cost::Slowness;
+
+use crate::app::App;
+use crate::arguments::sources;
+use crate::lab::lab_report::Kept;
+use crate::opening::open::Where;
+use crate::state::private_file;
+
+/// Where backups go: a directory's path, or the id of a server's repository. `None` where nothing is named
+/// or paired.
+pub(crate) fn place(app: &App) -> Option<String> {
+    let pairings = || app.pairings().ok();
+    match app.named_repository().map(Where::parse) {
+        Some(Ok(Where::Directory(folder))) => {
+            let absolute = sources::absolute(&folder).ok()?;
+            Some(String::from_utf8_lossy(&absolute).into_owned())
+        }
+        Some(Ok(Where::Server { host, name })) => {
+            Some(pairings()?.find(&host, &name)?.repository.clone())
+        }
+        Some(Err(_)) => None,
+        None => Some(pairings()?.default()?.repository.clone()),
+    }
+}
+
+/// The runs before; none if their file can not be read.
+pub(crate) fn speed_history(app: &App) -> SpeedHistory {
+    let lines = private_file::read(&history_file(app), LIMIT_BYTES).ok().flatten();
+    SpeedHistory::of_lines(&lines.unwrap_or_default())
+}
+
+/// Adds a run, and says whether it was slower than those before it. That the history can not be
+/// written fails no backup.
+pub(crate) fn add(app: &App, run: Run) -> Option<Slowness> {
+    let mut history = speed_history(app);
+    let slowness = history.add(run);
+    let _ = keep(app, &history);
+    slowness
+}
+
+fn keep(app: &App, history: &SpeedHistory) -> Result<()> {
+    private_file::replace(&history_file(app), &history.to_lines()?)
+}
+
+fn history_file(app: &App) -> PathBuf {
+    app.folders.state.join("speed-history.jsonl")
+}
+
+/// What the newest `lab path` to where backups go found, if one is kept.
+pub(crate) fn ceilings(app: &App) -> Option<Ceilings> {
+    ceilings_of_place(app, &place(app)?)
+}
+
+/// The same of the path to a place.
+pub(crate) fn ceilings_of_place(app: &App, place: &str) -> Option<Ceilings> {
+    let newest =
+        Kept::in_state(&app.folders.state).newest(|report| Ceilings::lead_to(place, report));
+    newest.map(Ceilings::of)
+}
+
+/// How long a run of that kind will take.
+pub(crate) fn forecast(kind: Kind, app: &App, access: &Access) -> Forecast {
+    let repository = access.config().repository.to_string();
+    Forecast::of(kind, &speed_history(app), &repository, ceilings(app).as_ref())
+}
+
+/// The limit on sending that was set for a backup, if one was; it says nothing of a repository in a directory, to
+/// which nothing is sent.
+pub(crate) fn own_limit(app: &App, access: &Access, upload: Option<u64>) -> Option<OwnLimit> {
+    let bytes_per_second = upload?;
+    let repository = access.config().repository.to_string();
+    let is_in_directory = app.pairings().is_ok_and(|all| all.of(&repository).is_none());
+    (!is_in_directory).then(|| OwnLimit::new(bytes_per_second, &speed_history(app), &repository))
+}
+
+/// The addresses of a repository's server.
+pub(crate) fn addresses(app: &App, repository: &str) -> Option<Vec<String>> {
+    Some(app.pairings().ok()?.of(repository)?.addresses.clone())
+}

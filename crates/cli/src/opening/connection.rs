@@ -1,0 +1,102 @@
+//! How a server is asked, and how fast: options of commands that send much.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::app::App;
+use crate::arguments::quantity;
+use crate::opening::open::{Patience, Where};
+
+/// How a server is asked, and how fast.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Connection {
+    /// Waits so long for a server that was lost on the way (such as 90s, 5m, 2h)
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    retry_for: Duration,
+    /// Sends at most so many bytes in a second to a server (such as 500k, 20M) [default: as many as can be]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    limit_upload: Option<u64>,
+    /// Connects from these addresses of this computer, in turn [default: any]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    bind: Vec<IpAddr>,
+    /// Sends over so many connections, from 1 to 8; over a slow line, over fewer
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    streams: u8,
+}
+
+impl Connection {
+    /// Connections at the same time.
+    pub(crate) fn streams(&self) -> usize {
+        usize::from(self.streams)
+    }
+
+    /// Most bytes to send in a second, if that was asked for.
+    pub(crate) fn upload_limit(&self) -> Option<u64> {
+        self.limit_upload
+    }
+
+    /// Says that a repository in a directory is written without a limit, if one was set.
+    pub(crate) fn tell_idle_limit(&self, app: &App) {
+        let named = app.named_repository().map(Where::parse);
+        if self.limit_upload.is_some() && matches!(named, Some(Ok(Where::Directory(_)))) {
+            app.output.note(
+                "note: --limit-upload is for what is sent to a server; a directory is written \
+                 without a limit",
+            );
+        }
+    }
+
+    /// How a server is asked.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience {
+            retry_for: self.retry_for,
+            streams: self.streams(),
+            bind: self.bind.clone(),
+            upload_bytes_per_second: self.limit_upload,
+        }
+    }
+}
+
+/// Reads `90`, `90s`, `5m`, `2h` or `1d`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 3600),
+        Some((at, 'd')) => (&text[..at], 86_400),
+        _ => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_| "a duration is a number with s, m, h or d")?;
+    number.checked_mul(unit).map(Duration::from_secs).ok_or_else(|| "too long".into())
+}
+
+/// Reads bytes in a second.
+fn parse_rate(text: &str) -> Result<u64, String> {
+    match quantity::bytes(text)? {
+        0 => Err("a rate of nothing would never end".into()),
+        rate => Ok(rate),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_more_than_nothing() {
+        assert_eq!(parse_rate("500k"), Ok(500_000));
+        for bad in ["", "0", "0M", "5x"] {
+            assert!(parse_rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_read_like_people_write_them() {
+        assert_eq!(parse_duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(parse_duration("2h"), Ok(Duration::from_secs(7200)));
+        for bad in ["", "m", "-1s", "5 m", "5x", "99999999999999999d"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+}

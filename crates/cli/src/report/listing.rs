@@ -1,0 +1,423 @@
+//! What snapshots there are, whether some are missing or damaged, and which one is meant by a name.
+
+use anyhow::Result;
+use holdall_engine::{
+    Access, BreakKind, ChainBreak, DamagedRecord, EngineError, GoneRecord, Listed, Snapshot,
+};
+use holdall_format::{MachineId, RecordHash, RecordKind, record_file};
+
+use crate::app::App;
+use crate::arguments::filter::Wanted;
+use crate::exit::{Exit, Refusal, exit_of};
+use crate::state::receipts::{NOT_THERE, Receipts, gone_since};
+use crate::terminal::output::{Output, Shown, local_time};
+
+/// Damaged records that are told one by one.
+const DAMAGED_TOLD: usize = 10;
+/// Parts of a path that are told one by one.
+const PARTS_TOLD: usize = 3;
+
+/// The snapshots that a repository shows, for who only reads them.
+pub(crate) struct Listing {
+    pub(crate) snapshots: Vec<Snapshot>,
+    output: Output,
+    /// Those that this machine knows, and that the repository does not have.
+    gone: Vec<RecordHash>,
+    /// Whether this machine made one of them.
+    own_is_gone: bool,
+}
+
+/// Lists all snapshots. Those that are damaged, and the one that this machine remembers if it is missing, are
+/// told, and make the exit code that of damage; they keep no other from being read.
+///
+/// # Errors
+/// If they can not be listed; if the receipt can not be read.
+pub(crate) fn shown(app: &App, access: &Access) -> Result<Listing> {
+    shown_as(app, access, |error| error)
+}
+
+/// The same of another repository than the one that the command is about: `about` says so.
+///
+/// # Errors
+/// As for [`shown`].
+pub(crate) fn shown_as(
+    app: &App,
+    access: &Access,
+    about: impl Fn(anyhow::Error) -> anyhow::Error,
+) -> Result<Listing> {
+    let listed = holdall_engine::snapshots(access).map_err(|error| about(error.into()))?;
+    match tell_damage(app, access, &listed).map_err(about) {
+        Err(error) if exit_of(&error) == Exit::Damage => app.damage(&error),
+        told => told?,
+    }
+    let missed = Receipts::in_state(&app.folders.state).missed(access, &listed)?;
+    let missed = missed.iter().filter(|stored| stored.record.head.amends.is_none());
+    let known = listed.gone.iter().filter(|gone| gone.kind == RecordKind::Snapshot);
+    let own_is_gone = missed.clone().next().is_some()
+        || known.clone().any(|gone| !gone.is_followed && gone.machine == access.machine());
+    let gone = missed.map(|stored| stored.record.hash()).chain(known.map(|gone| gone.id));
+    let (gone, output) = (gone.collect(), app.output.clone());
+    Ok(Listing { snapshots: listed.snapshots, output, gone, own_is_gone })
+}
+
+/// Lists all snapshots, with what else was listed, for who changes something by them: while the one that this
+/// machine remembers is missing, nothing is changed.
+///
+/// # Errors
+/// If they can not be listed; damage if that one is missing.
+pub(crate) fn all(app: &App, access: &Access) -> Result<Listed> {
+    let listed = holdall_engine::snapshots(access)?;
+    tell_damage(app, access, &listed)?;
+    Ok(listed)
+}
+
+impl Listing {
+    /// The snapshot that is meant by `name`, as [`named`] finds it, which `filter` has to take; `latest` is
+    /// the newest that it takes.
+    ///
+    /// # Errors
+    /// If none or several answer to the name; [`Refusal`] for one that the filter does not take, or where
+    /// the one that is gone may be meant: by `latest`, too.
+    pub(crate) fn wanted(
+        &self,
+        access: &Access,
+        name: &str,
+        path: Option<&[u8]>,
+        filter: &Wanted<'_>,
+    ) -> Result<&Snapshot> {
+        let may_be = |gone: &&RecordHash| match name {
+            "latest" => self.own_is_gone,
+            _ => gone.to_string().starts_with(name),
+        };
+        match self.gone.iter().find(may_be) {
+            Some(gone) => Err(may_be_gone(name, &gone.to_string()).into()),
+            None => wanted(access, &self.snapshots, name, path, filter),
+        }
+    }
+
+    /// The same for what is at a path: `latest` is the newest that has something there, and not the newest of a run that
+    /// was of that path.
+    ///
+    /// # Errors
+    /// As for [`Self::wanted`]; if a tree can not be looked at.
+    pub(crate) fn wanted_with(
+        &self,
+        access: &Access,
+        name: &str,
+        path: Option<&[u8]>,
+        filter: &Wanted<'_>,
+    ) -> Result<&Snapshot> {
+        let newest = self.wanted(access, name, path, filter)?;
+        let Some(path) = path.filter(|_| name == "latest") else { return Ok(newest) };
+        let taken = || self.snapshots.iter().filter(|one| filter.takes(one));
+        let found = holdall_engine::newest_with(access, taken(), newest, path)?;
+        let of_machine = || taken().filter(|one| one.machine == found.machine);
+        self.note_part(of_machine(), found, path);
+        let is_newer = |one: &Snapshot| one.holds(path) && one.taken_ns() > found.taken_ns();
+        if found.id != newest.id && of_machine().any(is_newer) {
+            self.output.note(format_args!(
+                "note: {} is not in the newest snapshot; this is the one of {}, the newest that has it",
+                Shown(path),
+                local_time(found.taken_ns()),
+            ));
+        }
+        Ok(found)
+    }
+
+    /// Says that `found` is only of something below a path, if so, and which of the others has more.
+    fn note_part<'a>(
+        &self,
+        others: impl DoubleEndedIterator<Item = &'a Snapshot>,
+        found: &Snapshot,
+        path: &[u8],
+    ) {
+        if found.covers(path) {
+            return;
+        }
+        let above = path.strip_suffix(b"/").unwrap_or(path);
+        let is_part = |of: &[u8]| of.strip_prefix(above).is_some_and(|rest| rest.starts_with(b"/"));
+        let parts = |one: &Snapshot, is_more: &dyn Fn(&[u8]) -> bool| {
+            let paths = one.secret.paths.iter().filter(|of| is_part(of) && is_more(of));
+            let paths: Vec<_> = paths.map(|of| Shown(of).to_string()).collect();
+            match paths.len().checked_sub(PARTS_TOLD) {
+                Some(more @ 1..) => format!("{} and {more} more", paths[..PARTS_TOLD].join(" ")),
+                _ => paths.join(" "),
+            }
+        };
+        let more = |one: &Snapshot| parts(one, &|of| !found.covers(of));
+        let other = others.map(|one| (one, more(one))).rfind(|(_, more)| !more.is_empty());
+        let of = parts(found, &|_| true);
+        let only = format!("note: only part of {} is in this snapshot: {of}", Shown(path));
+        match other {
+            Some((one, more)) => self.output.note(format_args!(
+                "{only}; {more} is in snapshot {:.10} of {}",
+                one.id.to_string(),
+                local_time(one.taken_ns()),
+            )),
+            // What lies above all sources is how one begins to look.
+            None if above.is_empty() => {}
+            None => self.output.note(only),
+        }
+    }
+
+    /// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first.
+    ///
+    /// # Errors
+    /// As for [`Self::wanted`].
+    pub(crate) fn chosen(
+        &self,
+        access: &Access,
+        names: &[impl AsRef<str>],
+        filter: &Wanted<'_>,
+    ) -> Result<Vec<&Snapshot>> {
+        once_each(names, |name| self.wanted(access, name, None, filter))
+    }
+}
+
+fn may_be_gone(name: &str, gone: &str) -> Refusal {
+    let message = format!("which snapshot is {name}? It may be {gone:.10}, which is gone");
+    let hint =
+        "name the snapshot that is wanted by its id; `holdall snapshots` lists all that are there";
+    Refusal::new(Exit::Damage, message).hint(hint)
+}
+
+/// Says what this computer can not know of a list: without a receipt of its own, whether it is all that
+/// there is.
+///
+/// # Errors
+/// If the receipt can not be read.
+pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
+    let repository = access.config().repository.to_string();
+    if Receipts::in_state(&app.folders.state).machine(&repository)?.is_none() {
+        app.output.note(
+            "this computer made no snapshot here, so it can not tell whether this is all: each snapshot is as \
+             its machine made it and follows the one before, but newer ones may be hidden",
+        );
+    }
+    Ok(())
+}
+
+/// Tells which of the records that were listed are damaged, and checks that none is missing.
+///
+/// # Errors
+/// Damage if one is missing; if the receipt can not be read.
+pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result<()> {
+    for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
+        app.damage(&lost_record(damaged));
+    }
+    if let Some(more @ 1..) = listed.damaged.len().checked_sub(DAMAGED_TOLD) {
+        app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
+    }
+    listed.breaks.iter().take(DAMAGED_TOLD).for_each(|broken| tell_break(app, broken));
+    let gone = untold(app, access, listed)?;
+    gone.into_iter().take(DAMAGED_TOLD).for_each(|gone| app.damage(&is_gone(gone).into()));
+    Receipts::in_state(&app.folders.state).check(access, listed)
+}
+
+/// Records that are gone, and of which neither the next of a chain nor a receipt tells.
+///
+/// # Errors
+/// If the receipt can not be read.
+pub(crate) fn untold<'a>(
+    app: &App,
+    access: &Access,
+    listed: &'a Listed,
+) -> Result<Vec<&'a GoneRecord>> {
+    let missed = Receipts::in_state(&app.folders.state).missed(access, listed)?;
+    let is_told = |gone: &&GoneRecord| {
+        gone.is_followed || missed.iter().any(|stored| stored.record.hash() == gone.id)
+    };
+    Ok(listed.gone.iter().filter(|gone| !is_told(gone)).collect())
+}
+
+/// Says that a record is gone that this computer has seen, and what can be done.
+pub(crate) fn is_gone(gone: &GoneRecord) -> Refusal {
+    let is_amendment = gone.kind == RecordKind::Amendment;
+    let hint = format!(
+        "{}; `holdall forget {}` gives it up. Until then no rule lets anything go, and nothing is deleted",
+        way_out(&record_file(gone.position)),
+        gone.id
+    );
+    gone_since(&gone.id, is_amendment, NOT_THERE).hint(hint)
+}
+
+/// What can be done about a record that is damaged or gone, named by its file.
+pub(crate) fn way_out(file: &str) -> String {
+    format!(
+        "`holdall check --repair` puts a record back that this computer has seen; if nothing shows that it is the right \
+         one, say so with `--record {file}`"
+    )
+}
+
+/// Tells where a machine's chain is broken: damage where something is missing, else a note.
+fn tell_break(app: &App, broken: &ChainBreak) {
+    let ChainBreak { position, kind, .. } = broken;
+    let file = format!("records/{}", record_file(*position));
+    let message = match kind {
+        BreakKind::LeftOut(count) => left_out(*count),
+        BreakKind::TwoHistories => return tell_two_histories(app, broken),
+    };
+    let hint = "what is listed can be used; ask whoever keeps the repository what became of the rest, \
+                and put back copies of the files";
+    app.damage(&Refusal::new(Exit::Damage, format!("{file}: {message}")).hint(hint).into());
+}
+
+/// Says that a machine has two histories, which is no damage: everything of both is there.
+pub(crate) fn tell_two_histories(app: &App, broken: &ChainBreak) {
+    let ChainBreak { record, position, .. } = broken;
+    app.output.note(format_args!(
+        "records/{} ({record}) follows the same record as another one: the repository did not have, or \
+         did not show, that other one when this one came. Now it has both, and nothing is missing",
+        record_file(*position)
+    ));
+}
+
+/// Says that records are missing.
+pub(crate) fn left_out(count: u64) -> String {
+    let records = if count == 1 { "the record" } else { "records" };
+    format!(
+        "{records} of its machine before it ({count}) can not be seen: the repository lost or hides \
+         them"
+    )
+}
+
+fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {
+    let DamagedRecord { position, reason } = damaged;
+    let file = format!("records/{}", record_file(*position));
+    Refusal::new(Exit::Damage, format!("{file} in the repository is damaged: {reason}"))
+        .hint(format!(
+            "the other snapshots are not affected; put back a copy of that file; {}",
+            way_out(&record_file(*position))
+        ))
+        .into()
+}
+
+/// Finds the snapshot that is meant by `name`, which may be `latest`, of `path`, among those that were
+/// listed and checked. On a computer that backed nothing up itself, such as one that replaces a lost one,
+/// `latest` is that of the only machine that did. A copy is only meant where there is nothing that it
+/// could hide.
+///
+/// # Errors
+/// If none or several answer to the name.
+pub(crate) fn named<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    name: &str,
+    path: Option<&[u8]>,
+) -> Result<&'a Snapshot, EngineError> {
+    let machine = whose_latest(access.machine(), &makers(listed));
+    holdall_engine::find_snapshot(listed, machine, name, path)
+}
+
+fn wanted<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    name: &str,
+    path: Option<&[u8]>,
+    filter: &Wanted<'_>,
+) -> Result<&'a Snapshot> {
+    match name {
+        "latest" if !filter.is_empty() => latest_of(access, listed, path, filter),
+        _ => taken(named(access, listed, name, path)?, filter),
+    }
+}
+
+/// The snapshots that are meant by `names` and that `filter` takes, each once and oldest first, of a list
+/// in which none is missing.
+///
+/// # Errors
+/// If none or several answer to a name; [`Refusal`] for one that the filter does not take.
+pub(crate) fn chosen<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    names: &[impl AsRef<str>],
+    filter: &Wanted<'_>,
+) -> Result<Vec<&'a Snapshot>> {
+    once_each(names, |name| wanted(access, listed, name, None, filter))
+}
+
+fn once_each<'a>(
+    names: &[impl AsRef<str>],
+    one: impl Fn(&str) -> Result<&'a Snapshot>,
+) -> Result<Vec<&'a Snapshot>> {
+    let mut chosen = names.iter().map(|name| one(name.as_ref())).collect::<Result<Vec<_>>>()?;
+    chosen.sort_by_key(|snapshot| snapshot.log_position);
+    chosen.dedup_by_key(|snapshot| snapshot.id);
+    Ok(chosen)
+}
+
+/// The newest snapshot, of `path` where one is given, that a filter takes: of the machines that it names,
+/// else of this one; where this one has none at all, of the only one that it takes any of.
+fn latest_of<'a>(
+    access: &Access,
+    listed: &'a [Snapshot],
+    path: Option<&[u8]>,
+    filter: &Wanted<'_>,
+) -> Result<&'a Snapshot> {
+    let of_path = |one: &Snapshot| path.is_none_or(|path| one.holds(path));
+    let taken: Vec<_> = listed.iter().filter(|one| filter.takes(one) && of_path(one)).collect();
+    let own = access.machine();
+    let machine = match taken.last() {
+        Some(newest) if filter.names_machine() => newest.machine,
+        _ if listed.iter().any(|one| one.machine == own) => own,
+        _ => whose_latest(own, &makers(taken.iter().copied())),
+    };
+    holdall_engine::find_snapshot(taken, machine, "latest", path).map_err(|_| {
+        let whose = if filter.names_machine() { "" } else { " of this machine's" };
+        let of = path.map(|path| format!(" of {}", Shown(path))).unwrap_or_default();
+        let message =
+            format!("no snapshot latest{of}: --machine, --path and --tag take none{whose}");
+        let hint = "`holdall snapshots` with the same options lists what they take";
+        Refusal::new(Exit::Failed, message).hint(hint).into()
+    })
+}
+
+/// Refuses a snapshot that was named and that a filter does not take: one of both is a mistake.
+fn taken<'a>(snapshot: &'a Snapshot, filter: &Wanted<'_>) -> Result<&'a Snapshot> {
+    if filter.takes(snapshot) {
+        return Ok(snapshot);
+    }
+    let id = snapshot.id.to_string();
+    let message =
+        format!("snapshot {id:.10} is none of those that --machine, --path and --tag take");
+    let hint =
+        "leave those options out, or name a snapshot that `holdall snapshots` lists with them";
+    Err(Refusal::new(Exit::Usage, message).hint(hint).into())
+}
+
+/// Who made each snapshot, and whether it is a copy.
+fn makers<'a>(listed: impl IntoIterator<Item = &'a Snapshot>) -> Vec<(MachineId, bool)> {
+    listed.into_iter().map(|one| (one.machine, one.is_copy())).collect()
+}
+
+/// Whose snapshots `latest` is about: those of this machine, `own`; where it has none, those of the
+/// only machine that made some, or else that copied some. Of each, `listed` has the machine and
+/// whether it is a copy.
+fn whose_latest(own: MachineId, listed: &[(MachineId, bool)]) -> MachineId {
+    if listed.iter().any(|(machine, _)| *machine == own) {
+        return own;
+    }
+    let some_made = listed.iter().any(|(_, is_copy)| !is_copy);
+    let mut machines = listed.iter().filter(|(_, is_copy)| !some_made || !is_copy);
+    match machines.next() {
+        Some((first, _)) if machines.all(|(machine, _)| machine == first) => *first,
+        _ => own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latest_is_of_another_machine_only_where_this_one_has_nothing_and_only_one_made_something() {
+        let [own, one, two] = [1, 2, 3].map(|byte| MachineId::from_bytes([byte; 16]));
+        let (made, copy) = (|machine| (machine, false), |machine| (machine, true));
+        assert_eq!(whose_latest(own, &[made(one), copy(own)]), own);
+        assert_eq!(whose_latest(own, &[made(one), copy(two), made(one)]), one);
+        assert_eq!(whose_latest(own, &[made(one), made(two)]), own);
+        assert_eq!(whose_latest(own, &[copy(two), copy(two)]), two);
+        assert_eq!(whose_latest(own, &[copy(one), copy(two)]), own);
+        assert_eq!(whose_latest(own, &[]), own);
+    }
+}

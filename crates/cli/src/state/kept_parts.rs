@@ -1,0 +1,44 @@
+//! What each repository said of itself when it was opened last, kept on this machine: should every copy in the
+//! repository be damaged, it is given this one back.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use holdall_format::{RepositoryId, SPARE_MAX_BYTES, Spare};
+
+use crate::state::private_file;
+
+/// Configurations and sets of wrappings, a file for each repository.
+pub(crate) struct KeptParts {
+    folder: PathBuf,
+}
+
+impl KeptParts {
+    /// Those in a state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { folder: state.join("clear-parts") }
+    }
+
+    /// What that repository said of itself. What can not be read is as good as never kept.
+    pub(crate) fn get(&self, repository: RepositoryId) -> Option<Spare> {
+        let bytes = private_file::read(&self.path(repository), SPARE_MAX_BYTES as u64).ok()??;
+        Spare::decode(&bytes).ok().filter(|spare| spare.config.repository == repository)
+    }
+
+    /// Keeps what a repository says of itself, unless it was newer an earlier time.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn keep(&self, spare: &Spare) -> Result<()> {
+        let repository = spare.config.repository;
+        match self.get(repository) {
+            Some(kept) if kept.wrappings.generation > spare.wrappings.generation => Ok(()),
+            Some(kept) if kept == *spare => Ok(()),
+            _ => private_file::replace(&self.path(repository), &spare.encode()),
+        }
+    }
+
+    fn path(&self, repository: RepositoryId) -> PathBuf {
+        self.folder.join(repository.to_string())
+    }
+}

@@ -1,0 +1,258 @@
+//! The newest snapshot of this machine in each repository, with its receipt, as it was acknowledged; and what it changed
+//! of tags and pins since.
+//!
+//! They lie in the state folder, not in the cache: a repository that no longer has them was rolled
+//! back, or lies, and that must not look like an empty list, or like snapshots that nobody pinned.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use holdall_engine::{Access, Listed, Snapshot, each_record_behind};
+use holdall_format::{
+    MachineId, RecordHash, RecordHead, RecordKind, RepositoryId, StoredRecord, Tombstone,
+    TombstoneReason,
+};
+use holdall_protocol::{ListedRecord, Repository};
+
+use crate::exit::{Exit, Refusal};
+use crate::state::private_file;
+
+/// More than any stored record has.
+const LIMIT_BYTES: u64 = 4 << 20;
+
+/// The last receipts.
+pub(crate) struct Receipts {
+    folder: PathBuf,
+}
+
+impl Receipts {
+    /// Those in a state folder.
+    pub(crate) fn in_state(state: &Path) -> Self {
+        Self { folder: state.join("receipts") }
+    }
+
+    /// Remembers a snapshot as the repository stored it. It follows all that was remembered before.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn remember(&self, access: &Access, stored: &[u8]) -> Result<()> {
+        let repository = access.config().repository.to_string();
+        private_file::replace(&self.path(&repository), stored)?;
+        let amendment = self.amendment_path(&repository);
+        match std::fs::remove_file(&amendment) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("removing {}", amendment.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers an amendment, behind the snapshot.
+    ///
+    /// # Errors
+    /// If it can not be written.
+    pub(crate) fn remember_amendment(&self, access: &Access, stored: &[u8]) -> Result<()> {
+        let repository = access.config().repository.to_string();
+        private_file::replace(&self.amendment_path(&repository), stored)
+    }
+
+    /// Checks that what is remembered is among what the repository lists, or where one of it is damaged, or that somebody
+    /// asked for it to be forgotten. Rules let the newest snapshot go only once there is a newer one, and an amendment
+    /// only with its snapshot.
+    ///
+    /// # Errors
+    /// [`Exit::Damage`] if it is not.
+    pub(crate) fn check(&self, access: &Access, listed: &Listed) -> Result<()> {
+        let all = self.remembered(access.config().repository)?;
+        all.iter().try_for_each(|stored| judged(stored, Fate::among(listed, stored)))
+    }
+
+    /// What [`Self::check`] misses.
+    ///
+    /// # Errors
+    /// If a receipt can not be read.
+    pub(crate) fn missed(&self, access: &Access, listed: &Listed) -> Result<Vec<StoredRecord>> {
+        let mut all = self.remembered(access.config().repository)?;
+        all.retain(|stored| judged(stored, Fate::among(listed, stored)).is_err());
+        Ok(all)
+    }
+
+    /// The same for who has no key, by what the records of a repository tell without one.
+    ///
+    /// # Errors
+    /// [`Exit::Damage`] as for [`Self::check`]; if the records can not be listed.
+    pub(crate) fn check_sealed(&self, repository: &dyn Repository, id: RepositoryId) -> Result<()> {
+        let all = self.remembered(id)?;
+        let Some(oldest) = all.iter().map(|stored| stored.receipt.log_position).min() else {
+            return Ok(());
+        };
+        let mut fates = vec![Fate::Unknown; all.len()];
+        each_record_behind(repository, oldest.saturating_sub(1), None, |listed| {
+            fates.iter_mut().zip(&all).for_each(|(fate, stored)| fate.learn(&listed, stored));
+            Ok(())
+        })?;
+        all.iter().zip(fates).try_for_each(|(stored, fate)| judged(stored, fate))
+    }
+
+    /// Which machine this computer was when it made its newest snapshot in the repository of that id.
+    ///
+    /// # Errors
+    /// If the receipt can not be read.
+    pub(crate) fn machine(&self, repository: &str) -> Result<Option<MachineId>> {
+        Ok(self.newest(repository)?.map(|stored| stored.record.head.machine))
+    }
+
+    /// What is remembered, as it was stored; nothing of what can not be read.
+    pub(crate) fn all_stored(&self, id: RepositoryId) -> Vec<Bytes> {
+        let id = id.to_string();
+        let read = |path: PathBuf| private_file::read(&path, LIMIT_BYTES).ok()?.map(Bytes::from);
+        [self.path(&id), self.amendment_path(&id)].into_iter().filter_map(read).collect()
+    }
+
+    /// The newest snapshot, and the newest amendment if that came later.
+    fn remembered(&self, id: RepositoryId) -> Result<Vec<StoredRecord>> {
+        let snapshot = self.newest(&id.to_string())?;
+        let amendment = read(&self.amendment_path(&id.to_string()))?;
+        let last = snapshot.as_ref().map(|stored| &stored.record.head);
+        // What came in between, the snapshot follows.
+        let amendment = amendment.filter(|stored| {
+            let head = &stored.record.head;
+            last.is_none_or(|last| last.machine == head.machine && last.sequence < head.sequence)
+        });
+        Ok(snapshot.into_iter().chain(amendment).collect())
+    }
+
+    fn newest(&self, repository: &str) -> Result<Option<StoredRecord>> {
+        read(&self.path(repository))
+    }
+
+    fn amendment_path(&self, repository: &str) -> PathBuf {
+        self.folder.join(format!("{repository}.amendment"))
+    }
+
+    fn path(&self, repository: &str) -> PathBuf {
+        self.folder.join(repository)
+    }
+}
+
+fn read(path: &Path) -> Result<Option<StoredRecord>> {
+    let Some(bytes) = private_file::read(path, LIMIT_BYTES)? else { return Ok(None) };
+    let stored = StoredRecord::decode(&bytes).map_err(|error| {
+        Refusal::new(Exit::Failed, format!("{} is damaged: {error}", path.display())).hint(
+            "put back a copy of it; without it a repository that was rolled back can not be \
+             told: look at `holdall snapshots`, and move it away",
+        )
+    })?;
+    Ok(Some(stored))
+}
+
+/// What became of a record that is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is there, or damaged, which whoever needs it tells.
+    There,
+    /// It was let go; whether there is a newer one of its series, or no snapshot any more that it amends.
+    LetGo(TombstoneReason, bool),
+    /// Nothing tells.
+    Unknown,
+}
+
+impl Fate {
+    /// By a list that was opened.
+    fn among(listed: &Listed, remembered: &StoredRecord) -> Self {
+        let (id, position) = (remembered.record.hash(), remembered.receipt.log_position);
+        let has_snapshot = |id| listed.snapshots.iter().any(|snapshot| snapshot.id == id);
+        if has_snapshot(id)
+            || listed.amendments.contains(&id)
+            || listed.damaged.iter().any(|damaged| damaged.position == position)
+        {
+            return Self::There;
+        }
+        let head = &remembered.record.head;
+        let is_later = |snapshot: &Snapshot| {
+            (snapshot.machine, snapshot.series) == (head.machine, head.series)
+                && snapshot.sequence > head.sequence
+        };
+        let is_followed = match head.amends {
+            Some(amended) => !has_snapshot(amended),
+            None => listed.snapshots.iter().any(is_later),
+        };
+        let tombstone = listed.forgotten.iter().find(|gone| gone.id == id);
+        tombstone.map_or(Self::Unknown, |gone| Self::LetGo(gone.reason, is_followed))
+    }
+
+    /// Takes in the sealed record at its place, and those behind it.
+    fn learn(&mut self, listed: &ListedRecord, remembered: &StoredRecord) {
+        match self {
+            Self::Unknown if listed.position == remembered.receipt.log_position => {
+                *self = Self::of(listed, remembered);
+            }
+            Self::LetGo(_, is_followed) => {
+                let later = StoredRecord::decode(&listed.stored);
+                *is_followed |=
+                    later.is_ok_and(|later| follows(&later.record.head, &remembered.record.head));
+            }
+            _ => {}
+        }
+    }
+
+    /// By what lies in its place. Without a key it is not looked whether an amendment's snapshot is there.
+    fn of(listed: &ListedRecord, remembered: &StoredRecord) -> Self {
+        let id = remembered.record.hash();
+        if Tombstone::is_begun_by(&listed.stored) {
+            return match Tombstone::decode_signed(&listed.stored) {
+                Ok((tombstone, _)) if tombstone.record == id => {
+                    Self::LetGo(tombstone.reason, remembered.record.head.amends.is_some())
+                }
+                Ok(_) => Self::Unknown,
+                Err(_) => Self::There,
+            };
+        }
+        match StoredRecord::decode(&listed.stored) {
+            Ok(stored) if stored.record.hash() != id => Self::Unknown,
+            _ => Self::There,
+        }
+    }
+}
+
+/// Whether a record is a newer snapshot of the same series.
+fn follows(later: &RecordHead, head: &RecordHead) -> bool {
+    (later.machine, later.series) == (head.machine, head.series)
+        && later.sequence > head.sequence
+        && later.kind == RecordKind::Snapshot
+        && later.amends.is_none()
+}
+
+fn judged(remembered: &StoredRecord, fate: Fate) -> Result<()> {
+    let (id, is_amendment) = (remembered.record.hash(), remembered.record.head.amends.is_some());
+    match fate {
+        Fate::There | Fate::LetGo(TombstoneReason::Request, _) | Fate::LetGo(_, true) => Ok(()),
+        Fate::LetGo(..) if is_amendment => {
+            let reason = "the repository says that its rules for keeping let it go, and its snapshot is there";
+            Err(gone_since(&id, is_amendment, reason).into())
+        }
+        Fate::LetGo(..) => Err(gone_since(
+            &id,
+            is_amendment,
+            "the repository says that its rules for keeping let it go, and none lets the newest \
+             snapshot of a series go",
+        )
+        .into()),
+        Fate::Unknown => Err(gone_since(&id, is_amendment, NOT_THERE).hint(GO_ON).into()),
+    }
+}
+
+/// How it is known that a record is gone, and what that means.
+pub(crate) const NOT_THERE: &str = "this machine has its receipt, and the repository does not have it: it was rolled back \
+                                    to an older state, or hides it";
+
+const GO_ON: &str = "if the repository was set back to an older copy, `holdall backup` goes on from there; \
+                     what came after that copy is lost, unless whoever keeps the repository has it still";
+
+/// Says that a record is gone.
+pub(crate) fn gone_since(id: &RecordHash, is_amendment: bool, reason: &str) -> Refusal {
+    let what = if is_amendment { "the record of tags and pins" } else { "snapshot" };
+    Refusal::new(Exit::Damage, format!("{what} {id} is gone: {reason}"))
+}

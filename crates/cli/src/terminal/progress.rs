@@ -1,0 +1,155 @@
+//! Watching a run: a bar on a terminal, `status` lines with `--json`, nothing elsewhere.
+//!
+//! The run itself knows nothing of this: it counts, and a thread here looks at the counters.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use holdall_diagnosis::{Forecast, Recent, Status};
+use holdall_engine::Run;
+use holdall_sys::thread;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::terminal::output::{Output, size};
+
+/// How often the bar is drawn anew.
+const BAR_PERIOD: Duration = Duration::from_millis(250);
+/// How often a status line is printed.
+const LINE_PERIOD: Duration = Duration::from_secs(1);
+/// A run that expects nothing after so long is counted ahead. Counting takes processor from the run, and
+/// one that is over in a few seconds needs no estimate.
+const COUNT_AFTER: Duration = Duration::from_secs(8);
+
+/// Runs `work` while its counters are shown; `forecast` is asked for only where they are.
+pub(crate) fn watched<R>(
+    output: &Output,
+    run: &Run,
+    forecast: impl FnOnce() -> Forecast + Send,
+    work: impl FnOnce() -> R,
+) -> R {
+    counted_ahead(output, run, forecast, |_| (), work)
+}
+
+/// The same, and what is to be expected is counted by `count` where the run does not know it by itself.
+/// The run that `count` is given says when it is to stop.
+pub(crate) fn counted_ahead<R>(
+    output: &Output,
+    run: &Run,
+    forecast: impl FnOnce() -> Forecast + Send,
+    count: impl FnOnce(&Run) + Send,
+    work: impl FnOnce() -> R,
+) -> R {
+    let bar = !output.json && !output.quiet && io::stderr().is_terminal();
+    if !bar && !output.json {
+        return work();
+    }
+    let counting = &Run::new();
+    let ((done, ending), (over, goes_on)) = (channel::<()>(), channel::<()>());
+    std::thread::scope(|scope| {
+        // What no thread shows or counts is not shown or counted, and the work is done.
+        let _ = thread::start(scope, move || match bar {
+            true => draw(run, &forecast(), &ending),
+            false => print(output, run, &forecast(), &ending),
+        });
+        let _ = thread::start(scope, move || {
+            let is_over = goes_on.recv_timeout(COUNT_AFTER) != Err(RecvTimeoutError::Timeout);
+            if !is_over && run.items_expected.load(Ordering::Relaxed) == 0 {
+                count(counting);
+            }
+        });
+        let result = work();
+        counting.stop();
+        drop((done, over));
+        result
+    })
+}
+
+/// Shows the progress of something that only knows bytes; told of it, where [`watched`] looks.
+pub(crate) struct Meter<'a> {
+    output: &'a Output,
+    what: &'static str,
+    bar: Option<ProgressBar>,
+    begun: Instant,
+    shown: Cell<Option<Instant>>,
+}
+
+impl<'a> Meter<'a> {
+    /// Nothing was done yet.
+    pub(crate) fn begin(output: &'a Output, what: &'static str) -> Self {
+        let bar = (!output.json && !output.quiet && io::stderr().is_terminal()).then(new_bar);
+        Self { output, what, bar, begun: Instant::now(), shown: Cell::new(None) }
+    }
+
+    /// So much was done, and so much is to be done where that is known.
+    pub(crate) fn show(&self, bytes_done: u64, bytes_expected: Option<u64>) {
+        #[derive(Serialize)]
+        struct Line {
+            seconds_elapsed: f64,
+            bytes_done: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            bytes_expected: Option<u64>,
+        }
+        let period = if self.bar.is_some() { BAR_PERIOD } else { LINE_PERIOD };
+        if self.shown.get().unwrap_or(self.begun).elapsed() < period {
+            return;
+        }
+        self.shown.set(Some(Instant::now()));
+        let seconds_elapsed = self.begun.elapsed().as_secs_f64();
+        if let Some(bar) = &self.bar {
+            let of = bytes_expected.map(|of| format!(" of {}", size(of))).unwrap_or_default();
+            let rate = size((bytes_done as f64 / seconds_elapsed) as u64);
+            let (what, done) = (self.what, size(bytes_done));
+            bar.set_message(format!("{what}  {done}{of}, {rate}/s"));
+        }
+        // The command itself finds out that nobody reads any more.
+        let _ = self.output.object("status", &Line { seconds_elapsed, bytes_done, bytes_expected });
+    }
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn new_bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn draw(run: &Run, forecast: &Forecast, ending: &Receiver<()>) {
+    let bar = new_bar();
+    watch((run, forecast), ending, BAR_PERIOD, |status| bar.set_message(status.words()));
+    bar.finish_and_clear();
+}
+
+fn print(output: &Output, run: &Run, forecast: &Forecast, ending: &Receiver<()>) {
+    watch((run, forecast), ending, LINE_PERIOD, |status| {
+        // The command itself finds out that nobody reads any more.
+        let _ = output.object("status", status);
+    });
+}
+
+/// Shows the run's state every `period` until the sender of `ending` is gone.
+fn watch(
+    (run, forecast): (&Run, &Forecast),
+    ending: &Receiver<()>,
+    period: Duration,
+    mut show: impl FnMut(&Status),
+) {
+    let mut recent = Recent::begin(run);
+    // The first one says that it has begun.
+    show(&recent.status(run, forecast));
+    while ending.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
+        show(&recent.status(run, forecast));
+    }
+}
