@@ -34,7 +34,7 @@ pub(crate) fn prefixed(prefix: &[OsString], command: &Command) -> Command {
 ///
 /// # Errors
 ///
-/// If it can not be run or fails, with what it said.
+/// If it cannot be run or fails, with what it said.
 pub(crate) fn text(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {

@@ -1,5 +1,5 @@
 //! What the targets share: fixed keys, and hostile bytes put behind the hashes, signatures and seals
-//! that a fuzzer can not guess, so that it reaches the code behind these checks.
+//! that a fuzzer cannot guess, so that it reaches the code behind these checks.
 
 mod served;
 

@@ -316,7 +316,7 @@ fn run_part(part: &Part, piece: u64, pieces: u64) -> Result<()> {
     command.args(["--no-capture", "--package", package]).args(*target);
     command.arg("-E").arg(format!("test(/^({tests})/)"));
     command.env("HOLDALL_SLICE", format!("{piece}/{pieces}")).envs(settings.iter().copied());
-    // What this computer can not do is a failure: nothing would be shown by leaving it out.
+    // What this computer cannot do is a failure: nothing would be shown by leaving it out.
     command.env("CI", "true");
     check(&mut command)
 }

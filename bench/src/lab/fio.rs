@@ -22,7 +22,7 @@ const LAYOUT_BLOCK_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 ///
-/// If the file can not be made, or fio is not there or fails.
+/// If the file cannot be made, or fio is not there or fails.
 pub(super) fn measure(folder: &Path, case: &Case) -> Result<f64> {
     let path = folder.join("holdall-torture-lab");
     // Each run lays out its own, as each of ours does.

@@ -45,7 +45,7 @@ struct Case {
 ///
 /// # Errors
 ///
-/// If fio or iperf3 (Debian packages of these names) is not there, or a link can not be made.
+/// If fio or iperf3 (Debian packages of these names) is not there, or a link cannot be made.
 pub(crate) fn compare(binary: &Path, folder: &Path, runs: u32) -> Result<()> {
     println!(
         "{:<16} {:>5} {:>6} {:<20} {:>12} {:>12} {:>7}   it lies within",

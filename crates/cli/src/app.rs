@@ -17,7 +17,7 @@ use crate::state::pairing::Pairings;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Output;
 
-const SIGNALS: &str = "can not take over signals";
+const SIGNALS: &str = "cannot take over signals";
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -136,7 +136,7 @@ impl App {
     /// Reads environment and settings, and takes over the signals.
     ///
     /// # Errors
-    /// If one of them can not be read or understood.
+    /// If one of them cannot be read or understood.
     pub(crate) fn new(args: GlobalArgs, output: Output) -> Result<Self> {
         let folders = Folders::from_environment()?;
         folders.refuse_links_of_others()?;
@@ -170,7 +170,7 @@ impl App {
     /// For commands that use nothing of the user who runs them: what is set of that is not looked at.
     ///
     /// # Errors
-    /// If the signals can not be taken over.
+    /// If the signals cannot be taken over.
     pub(crate) fn without_profile(output: Output) -> Result<Self> {
         let interrupt = Interrupt::install().context(SIGNALS)?;
         Ok(Self {
@@ -273,7 +273,7 @@ impl App {
     /// Who this machine is; made when first asked for.
     ///
     /// # Errors
-    /// If the state folder can not be used.
+    /// If the state folder cannot be used.
     pub(crate) fn identity(&self) -> Result<Identity> {
         Identity::load_or_make(&self.folders.state)
     }
@@ -281,7 +281,7 @@ impl App {
     /// The servers that this machine was paired with.
     ///
     /// # Errors
-    /// If the state can not be read.
+    /// If the state cannot be read.
     pub(crate) fn pairings(&self) -> Result<Pairings> {
         Pairings::read(&self.folders.state)
     }

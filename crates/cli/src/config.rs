@@ -193,7 +193,7 @@ impl Settings {
     /// Reads `config.toml`; without one, nothing is set.
     ///
     /// # Errors
-    /// [`Refusal`] if it can not be read or says something unknown.
+    /// [`Refusal`] if it cannot be read or says something unknown.
     pub(crate) fn read(config: &Path) -> Result<Self, Refusal> {
         let file = config.join("config.toml");
         let refuse = |reason: String| {

@@ -40,7 +40,7 @@ pub(crate) enum Exit {
     WrongKey,
     /// This machine may not do that.
     NotAllowed,
-    /// The server can not be reached.
+    /// The server cannot be reached.
     Unreachable,
     /// Something is damaged, or differs.
     Damage,

@@ -62,11 +62,11 @@ fn read_arguments() -> Result<(Cli, ArgMatches), clap::Error> {
 }
 
 fn main() -> ExitCode {
-    // Keys are in memory. Where it can not be said, everything else works.
+    // Keys are in memory. Where it cannot be said, everything else works.
     let _ = holdall_sys::limits::refuse_core_files();
     // What it makes for itself it can use, whatever its umask says of others.
     holdall_sys::process::keep_own_rights();
-    // Where it can not be had, a file that becomes too long ends the process without a word.
+    // Where it cannot be had, a file that becomes too long ends the process without a word.
     let _ = interrupt::survive_long_files();
     // Each heap takes 64 MiB of addresses, whatever it uses of them.
     if holdall_sys::memory::limit_bytes().is_some() {
@@ -106,7 +106,7 @@ fn tell_usage(error: &clap::Error) -> Exit {
         error.render().to_string().lines().for_each(|line| output::to_stderr(OneLine(line)));
         return Exit::Usage;
     }
-    // Help and version are no failures, and nobody is left to tell if they can not be written.
+    // Help and version are no failures, and nobody is left to tell if they cannot be written.
     let _ = error.print();
     Exit::Done
 }

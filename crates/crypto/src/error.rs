@@ -62,8 +62,8 @@ pub enum CryptoError {
         /// What was to open it.
         kind: WrappingKind,
     },
-    /// A wrapping can not be read, or asks for more work than is allowed.
-    #[error("the wrapped key {label:?} can not be read: {reason}")]
+    /// A wrapping cannot be read, or asks for more work than is allowed.
+    #[error("the wrapped key {label:?} cannot be read: {reason}")]
     BadWrapping {
         /// The wrapping's label.
         label: String,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `head` is what the clear half is bound to, [`RecordHead::binding`]: a keeper, which has no keys, can
-//! sign a head with a key of its own, and can not make it fit any sealed half.
+//! sign a head with a key of its own, and cannot make it fit any sealed half.
 //!
 //! Counts and lengths are variable-length numbers; a string is its length and its bytes. The client's
 //! time is in nanoseconds since 1970 by its clock and for display only. The sealed half of an

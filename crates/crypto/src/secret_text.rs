@@ -27,7 +27,7 @@ pub(crate) fn decode<const N: usize>(
     let letters = text.chars().filter(|letter| !letter.is_whitespace());
     let text: Zeroizing<String> =
         Zeroizing::new(letters.map(|letter| letter.to_ascii_lowercase()).collect());
-    let refuse = |reason: &str| format!("the {what} can not be right: {reason}");
+    let refuse = |reason: &str| format!("the {what} cannot be right: {reason}");
     let decoded =
         CheckedHrpstring::new::<Bech32m>(&text).map_err(|error| refuse(&error.to_string()))?;
     if decoded.hrp() != prefix {

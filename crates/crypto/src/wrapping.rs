@@ -148,11 +148,11 @@ fn try_encrypt(recipient: &dyn Recipient, plain: &[u8]) -> Result<Vec<u8>, age::
 ///
 /// Untrusted: the set may be any that a keeper hands out. Each passphrase wrapping that is tried
 /// costs at most 1 GiB of memory for a few seconds, and all of them together 2^23 rounds of scrypt;
-/// those over that are as ones that can not be read.
+/// those over that are as ones that cannot be read.
 ///
 /// # Errors
 /// [`CryptoError::NoWrapping`] if the set has none of that kind; [`CryptoError::WrongKey`] if none
-/// of them opens; [`CryptoError::BadWrapping`] if none opens and one can not be read;
+/// of them opens; [`CryptoError::BadWrapping`] if none opens and one cannot be read;
 /// as [`check_wrappings`] if one opens to a ring that is not the set's.
 pub fn unwrap(set: &WrappingSet, opening: &Opening<'_>) -> Result<KeyRing, CryptoError> {
     unwrap_within(set, opening, ROUNDS_MAX)

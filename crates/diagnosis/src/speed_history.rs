@@ -1,6 +1,6 @@
 //! What earlier backups and restores took: for estimates, and to say that one was slower than usual.
 //!
-//! One JSON object a line, the oldest first, the newest 500 of them. A line that can not be read costs
+//! One JSON object a line, the oldest first, the newest 500 of them. A line that cannot be read costs
 //! itself alone: this is for information, and nothing depends on it.
 
 use holdall_engine::{BackupSummary, RestoreSummary};

@@ -96,7 +96,7 @@ impl Place {
     /// Fetches the repository's wrapped key ring.
     ///
     /// # Errors
-    /// [`EngineError::Repository`] if there is none or it can not be reached; [`EngineError::Damaged`].
+    /// [`EngineError::Repository`] if there is none or it cannot be reached; [`EngineError::Damaged`].
     pub fn wrappings(&self) -> Result<WrappingSet, EngineError> {
         let description = self.describe()?;
         WrappingSet::decode_signed(&description.wrappings)

@@ -22,7 +22,7 @@ const COPIES_TRIED: u32 = 3;
 /// A cache that may be absent, shared by the threads of a run.
 pub(crate) type SharedNodeCache = Arc<Mutex<Option<NodeCache>>>;
 
-/// Opens this repository's node cache, or does without where it is in use or can not be made.
+/// Opens this repository's node cache, or does without where it is in use or cannot be made.
 pub(crate) fn open_node_cache(access: &Access) -> SharedNodeCache {
     Arc::new(Mutex::new(NodeCache::open(&access.cache).ok()))
 }
@@ -114,7 +114,7 @@ impl Nodes {
             let Some(block) = first else { continue };
             if let Ok(Some(node)) = self.open_block(&block, id) {
                 if let Some(cache) = lock(&self.cache).as_mut() {
-                    // A cache that can not be written is a slower next run, nothing more.
+                    // A cache that cannot be written is a slower next run, nothing more.
                     let _ = cache.add(&block);
                 }
                 return Ok(node);

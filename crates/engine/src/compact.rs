@@ -5,7 +5,7 @@
 //! open them, take out what is needed, and seal that again. What is put is what was there: every object
 //! is compared with its id first, and every new block is opened again before it leaves. And what will count
 //! then is fetched and opened before anything gives way: somebody who may put could have put other copies
-//! before, and a keeper can not tell them from the right ones.
+//! before, and a keeper cannot tell them from the right ones.
 
 use std::collections::HashSet;
 
@@ -180,7 +180,7 @@ impl Compaction<'_> {
         Ok(good.into_iter().map(|block| block.arrival).collect())
     }
 
-    /// Finds those of these objects whose next copy can not be had, or is not what its id says. An answer
+    /// Finds those of these objects whose next copy cannot be had, or is not what its id says. An answer
     /// that may have been cut short is asked for again in two halves: an object may lie in a block that
     /// was sent for another one, and only the block that is sent for itself tells which copy counts.
     fn check_next_copies(
@@ -245,7 +245,7 @@ impl Compaction<'_> {
 
     /// Fetches some of these blocks, from the first one on, by the first object that is needed of each,
     /// whose copy there is the one that counts. `None` for what does not open, and nothing if the first
-    /// can not be had.
+    /// cannot be had.
     fn fetch(
         &mut self,
         blocks: &[SparseBlock],

@@ -32,7 +32,7 @@ pub enum EngineError {
         ids: Vec<ObjectId>,
     },
     /// The snapshot that a run builds on is damaged.
-    #[error("the snapshot before can not be read: {0}")]
+    #[error("the snapshot before cannot be read: {0}")]
     Parent(Box<EngineError>),
     /// What was sealed on this computer does not open to what was to be sealed. It was not sent.
     #[error("a block failed its self-check and was not sent: {reason}")]
@@ -42,7 +42,7 @@ pub enum EngineError {
     },
     /// What a snapshot says of itself does not fit into a record, or could not be sealed. Nothing that
     /// is stored is affected.
-    #[error("the snapshot's record can not be made: {0}")]
+    #[error("the snapshot's record cannot be made: {0}")]
     Record(CryptoError),
     /// No snapshot answers to that name.
     #[error("no snapshot {wanted}: {reason}")]
@@ -68,7 +68,7 @@ pub enum EngineError {
         /// The snapshot's short id.
         snapshot: String,
     },
-    /// A source or a target can not be used at all.
+    /// A source or a target cannot be used at all.
     #[error("{path}: {reason}")]
     Path {
         /// The path.
@@ -76,7 +76,7 @@ pub enum EngineError {
         /// Why not, and what to do.
         reason: String,
     },
-    /// The system refused something that the run can not do without.
+    /// The system refused something that the run cannot do without.
     #[error("{what}: {source}")]
     Io {
         /// What was done to which file.
@@ -98,7 +98,7 @@ impl EngineError {
         Self::Io { what: what.into(), source }
     }
 
-    /// The error of a run that can not go on since the process lacks something of its own, if that is what
+    /// The error of a run that cannot go on since the process lacks something of its own, if that is what
     /// the system says of `path`: all that comes next would fail likewise.
     pub(crate) fn lack(path: &[u8], what: &str, error: &std::io::Error) -> Option<Self> {
         Lack::of(error)?;

@@ -38,7 +38,7 @@ struct Stored {
     fetches: usize,
     records_given: usize,
     head_moves: bool,
-    /// Whether it can not be reached when it is to prove something.
+    /// Whether it cannot be reached when it is to prove something.
     away_for_proofs: bool,
     /// Blocks as they were, which it proves with and gives nobody.
     proven_with: Vec<Bytes>,
@@ -85,7 +85,7 @@ impl MemoryRepository {
         }
     }
 
-    /// Can not be reached for proofs from now on, or can.
+    /// Cannot be reached for proofs from now on, or can.
     pub(crate) fn be_away_for_proofs(&self, away: bool) {
         lock(&self.stored).away_for_proofs = away;
     }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! It is signed by the owner key, which is derived from the master secret. Whoever holds the secret
-//! derives that key and the repository's id again and compares, so a keeper can not swap the file.
+//! derives that key and the repository's id again and compares, so a keeper cannot swap the file.
 
 use crate::signature::split_signed;
 use crate::wire::Reader;

@@ -1,5 +1,5 @@
 //! Names of things: fixed-length byte strings, each with a type of its own, so that a block's name
-//! can not be passed where an object's id is meant.
+//! cannot be passed where an object's id is meant.
 
 use std::fmt;
 use std::str::FromStr;

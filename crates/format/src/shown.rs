@@ -1,4 +1,4 @@
-//! How names and sentences of others are shown: so that they can not move a cursor, begin a line, turn letters
+//! How names and sentences of others are shown: so that they cannot move a cursor, begin a line, turn letters
 //! around, or look like another name.
 //!
 //! Whatever a person reads on a terminal, in a log or in a report goes through here. JSON does not: there a

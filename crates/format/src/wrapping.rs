@@ -13,7 +13,7 @@
 //! everybody without asking anybody. A passphrase opens the private key of a recipient of its own.
 //!
 //! The set is signed by the newest epoch's key, which is derived from the ring: a keeper that swaps
-//! it for another can not sign it, and whoever unwraps the ring checks. A higher generation replaces a
+//! it for another cannot sign it, and whoever unwraps the ring checks. A higher generation replaces a
 //! lower one. With a recovery kit stands the identity that it signs in with, so that a keeper lets in
 //! exactly the kits of the newest set. Version 3, which is read and not written, has no proofs of them.
 

@@ -55,7 +55,7 @@ impl StageCounters {
     }
 
     /// What was counted after `earlier`, an older snapshot of the same stage; never negative. How long
-    /// requests took can not be told of a part of them.
+    /// requests took cannot be told of a part of them.
     pub fn since(&self, earlier: &Self) -> Self {
         let requests = self.requests.zip(earlier.requests);
         let busy = self.busy_seconds.zip(earlier.busy_seconds);

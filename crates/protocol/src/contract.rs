@@ -1,5 +1,5 @@
 //! The contract of [`Repository`](crate::Repository) as tests: every implementation passes the
-//! same suite, so that the engine can not tell which one it has.
+//! same suite, so that the engine cannot tell which one it has.
 //!
 //! The suite knows no keys of a repository's content: its payloads are made up, since nobody who
 //! keeps a repository may look into them. It makes blocks, nodes with references and signed

@@ -32,8 +32,8 @@ pub enum RepositoryError {
         /// What is not allowed and what would be needed.
         reason: String,
     },
-    /// The server can not be reached, or the connection was lost for longer than the retry time.
-    #[error("the server at {address} can not be reached: {reason}")]
+    /// The server cannot be reached, or the connection was lost for longer than the retry time.
+    #[error("the server at {address} cannot be reached: {reason}")]
     Unreachable {
         /// Host and port.
         address: String,
@@ -83,7 +83,7 @@ pub enum RepositoryError {
     },
     /// Stored bytes have a version that this program does not know. Another one may read them;
     /// nothing is wrong with them.
-    #[error("{what} can not be read by this holdall: {reason}")]
+    #[error("{what} cannot be read by this holdall: {reason}")]
     OtherFormat {
         /// The file or object.
         what: String,

@@ -25,12 +25,12 @@ pub struct RecordQuery {
 pub struct ListedRecord {
     /// The log position that it lies at.
     pub position: u64,
-    /// Its bytes; empty if they can not be read.
+    /// Its bytes; empty if they cannot be read.
     pub stored: Bytes,
 }
 
 /// BLAKE3 in the mode of key derivation over records in order of log position: of each its position
-/// (u64), the length of its stored bytes (u64), and these, none if they can not be read.
+/// (u64), the length of its stored bytes (u64), and these, none if they cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordsDigest([u8; 32]);
 

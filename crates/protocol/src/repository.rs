@@ -110,7 +110,7 @@ pub trait Repository: Send + Sync {
     ///
     /// # Errors
     /// [`RepositoryError::NoRepository`]; [`RepositoryError::OtherRecords`] if those up to the
-    /// position are not the known ones; [`RepositoryError::Io`] if it can not be seen which there
+    /// position are not the known ones; [`RepositoryError::Io`] if it cannot be seen which there
     /// are.
     fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError>;
 
@@ -124,7 +124,7 @@ pub trait Repository: Send + Sync {
     ///
     /// # Errors
     /// [`RepositoryError::MissingObjects`] if the first id has no such copy;
-    /// [`RepositoryError::Damaged`] if its block can not be read, or, of a single id, is damaged.
+    /// [`RepositoryError::Damaged`] if its block cannot be read, or, of a single id, is damaged.
     fn fetch_objects(
         &self,
         session: &SessionId,
@@ -136,7 +136,7 @@ pub trait Repository: Send + Sync {
     /// with) until [`crate::FETCH_TARGET_BYTES`].
     ///
     /// # Errors
-    /// Only what keeps the page from being read at all; a block that can not be read is in
+    /// Only what keeps the page from being read at all; a block that cannot be read is in
     /// [`BlockPage::damaged`].
     fn read_blocks(&self, session: &SessionId, cursor: u64) -> Result<BlockPage, RepositoryError>;
 
@@ -182,7 +182,7 @@ pub trait OwnedRepository: Repository + Compacting {
     /// Deletes what nothing needs; with `dry_run`, says only what that is.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is deleted then.
+    /// [`RepositoryError::Damaged`] if something is missing or cannot be read, and nothing is deleted then.
     fn prune(&self, dry_run: bool) -> Result<PruneReport, RepositoryError>;
 
     /// Stores a record again as [`Repository::put_back_record`] does, where nothing in the repository shows that it was

@@ -123,7 +123,7 @@ pub struct ScrubProgress {
 /// Something that a scrub found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScrubDamage {
-    /// A pack that can not be read at all.
+    /// A pack that cannot be read at all.
     Pack {
         /// Its name, or its file's where that is all there is.
         pack: String,
@@ -139,7 +139,7 @@ pub enum ScrubDamage {
         /// What is wrong.
         reason: String,
     },
-    /// A record that can not be read.
+    /// A record that cannot be read.
     Record {
         /// Its file.
         record: String,
@@ -228,7 +228,7 @@ impl Repair {
                  again, {lost_blocks} are lost"
             ),
             Self::Tail { kept_blocks: 0, lost_blocks: 0 } => {
-                format!("blocks that are in no pack yet {would}put aside: they can not be read")
+                format!("blocks that are in no pack yet {would}put aside: they cannot be read")
             }
             Self::Tail { kept_blocks, lost_blocks } => format!(
                 "of blocks that are in no pack yet, {kept_blocks} {would}stored again, \
@@ -358,7 +358,7 @@ pub struct AskedPrune {
 pub struct BlockPage {
     /// Whole blocks.
     pub blocks: Vec<Bytes>,
-    /// Blocks of this page that can not be read.
+    /// Blocks of this page that cannot be read.
     pub damaged: Vec<ScrubDamage>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<u64>,

@@ -136,7 +136,7 @@ impl Store {
     /// the other series are left for the next look, which begins with those that waited longest.
     ///
     /// # Errors
-    /// If the index can not be read; [`RepositoryError::Interrupted`] once `should_stop` is set.
+    /// If the index cannot be read; [`RepositoryError::Interrupted`] once `should_stop` is set.
     pub fn weigh(
         &self,
         known: &BTreeMap<String, SnapshotSize>,

@@ -41,7 +41,7 @@ impl Closing {
     }
 }
 
-/// What a block is that can not be read while its tail is written anew.
+/// What a block is that cannot be read while its tail is written anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
     /// Nothing is known of it: it is tried again later.
@@ -181,7 +181,7 @@ impl Appender {
         created.map(Arc::new)
     }
 
-    /// Closes all full tails. What can not be closed now stays readable and is tried again later,
+    /// Closes all full tails. What cannot be closed now stays readable and is tried again later,
     /// so the blocks in it are as safe as before.
     pub(crate) fn close_full(&self) {
         let full = std::mem::take(&mut *lock(&self.closing));
@@ -249,7 +249,7 @@ impl Appender {
     }
 
     fn note_lost(&self, tail: TailName, blocks: u64) {
-        let reason = format!("{blocks} of its blocks can not be read, or are not what was stored");
+        let reason = format!("{blocks} of its blocks cannot be read, or are not what was stored");
         lock(&self.damaged).push((self.layout.payload(tail).path().to_owned(), reason));
     }
 
@@ -613,7 +613,7 @@ mod tests {
         place.append(&[id(1)], 100).unwrap();
         let failing = place.open_tail();
         let payload = place.layout.payload(failing.name());
-        // What can not be removed, as when it stops there.
+        // What cannot be removed, as when it stops there.
         std::fs::remove_file(payload.path()).unwrap();
         std::fs::create_dir(payload.path()).unwrap();
         failing.fails.store(true, Ordering::Release);

@@ -98,8 +98,8 @@ impl ClearParts {
         Ok(Self { config, config_bytes, wrappings, amiss })
     }
 
-    /// Writes the copies anew that are not what they should be, and names those of them that were damaged. What can
-    /// not be written stays as it is, and is told by the next check: it keeps nobody from the repository.
+    /// Writes the copies anew that are not what they should be, and names those of them that were damaged. What cannot
+    /// be written stays as it is, and is told by the next check: it keeps nobody from the repository.
     ///
     /// # Errors
     /// [`RepositoryError::InUse`] once somebody else took the lease.

@@ -261,7 +261,7 @@ impl<'a> Descent<'a> {
         Ok(())
     }
 
-    /// Where the table of the first copy can not be read, the next copy that can be stands in, if any can.
+    /// Where the table of the first copy cannot be read, the next copy that can be stands in, if any can.
     fn expand_other_copy(
         &self,
         lookup: &Lookup,
@@ -281,7 +281,7 @@ impl<'a> Descent<'a> {
 /// Adds the references of the wanted nodes of one block; says which of them were found.
 ///
 /// # Errors
-/// Those that say nothing of any file: what can not be read now is not missing for that.
+/// Those that say nothing of any file: what cannot be read now is not missing for that.
 fn refs_in(
     store: &Store,
     lookup: &Lookup,

@@ -46,7 +46,7 @@ impl Store {
     /// in order of arrival. There may be more behind the last one; only an empty answer is the end.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if something is missing or can not be read.
+    /// [`RepositoryError::Damaged`] if something is missing or cannot be read.
     pub fn sparse_blocks(&self, from: u64) -> Result<Vec<SparseBlock>, RepositoryError> {
         self.appender()?;
         if from == 0 {
@@ -88,7 +88,7 @@ impl Store {
             if state.is_condemned(holder) || !counted.iter().any(is_sparse) {
                 continue;
             }
-            // A prune may have taken it meanwhile, and one that can not be read is for a scrub to tell.
+            // A prune may have taken it meanwhile, and one that cannot be read is for a scrub to tell.
             let Ok(file) = self.packs().get(&pack.name) else { continue };
             let blocks = file.blocks().iter().zip(counted).zip(0..);
             let of_pack = blocks.filter(|((_, counted), _)| is_sparse(counted));
@@ -104,7 +104,7 @@ impl Store {
     ///
     /// # Errors
     /// [`RepositoryError::Refused`] over [`MAX_IDS`] blocks; [`RepositoryError::Damaged`] if something
-    /// is missing or can not be read.
+    /// is missing or cannot be read.
     pub fn supersede(
         &self,
         blocks: &[u64],
@@ -136,7 +136,7 @@ impl Store {
     /// lapses. One that is not there ended before.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub fn end_session(
         &self,
         machine: &MachineId,
@@ -148,7 +148,7 @@ impl Store {
     /// The numbers of what was superseded and is held.
     ///
     /// # Errors
-    /// If it can not be seen which there are.
+    /// If it cannot be seen which there are.
     pub fn held_supersessions(&self) -> Result<Vec<u64>, RepositoryError> {
         let Marks { readable, unreadable } = superseded::read_marks(self.layout())?;
         let held = readable.iter().filter(|mark| mark.is_held).map(|mark| mark.number);
@@ -159,7 +159,7 @@ impl Store {
     /// whether it may. One that is not there was let go, or taken back.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if something can not be read; if it can not be written.
+    /// [`RepositoryError::Damaged`] if something cannot be read; if it cannot be written.
     pub fn let_superseded_go(&self, number: u64) -> Result<bool, RepositoryError> {
         self.appender()?;
         let _commit = self.lock_commit();
@@ -179,7 +179,7 @@ impl Store {
     /// Has the blocks of that mark count first again, as if nobody had asked.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if something is missing or can not be read.
+    /// [`RepositoryError::Damaged`] if something is missing or cannot be read.
     pub fn take_superseded_back(&self, number: u64) -> Result<(), RepositoryError> {
         self.appender()?;
         let commit = self.lock_commit();
@@ -199,7 +199,7 @@ impl Store {
         }
         let state = self.index().state();
         let all = marks.iter().flat_map(|mark| mark.arrivals.iter().copied()).collect();
-        // What is in a pack that can not be read nobody knows; such marks can wait.
+        // What is in a pack that cannot be read nobody knows; such marks can wait.
         let Ok(stored) = self.blocks_at(&state, &all) else { return Ok(()) };
         let is_spent = |mark: &&Mark| !mark.arrivals.iter().any(|one| stored.contains_key(one));
         for mark in marks.iter().filter(is_spent) {

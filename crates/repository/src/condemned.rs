@@ -5,7 +5,7 @@
 //!                        | log position u64 | checksum 32 |
 //! ```
 //!
-//! A mark is never taken back, and is written anew only where it can not be read: from then on nothing in
+//! A mark is never taken back, and is written anew only where it cannot be read: from then on nothing in
 //! its pack counts as there, and what is needed again is stored anew. So deleting the pack late, or twice,
 //! or after a crash does no harm. The log position is that of the moment: a session that reads and was
 //! opened before it may yet want something of the pack.
@@ -97,7 +97,7 @@ pub(crate) fn write_name(layout: &Layout, pack: &PackName) -> Result<(), Reposit
     layout.condemned_pack(pack).put_name()
 }
 
-/// Writes marks that can not be read anew, as if their packs were condemned now.
+/// Writes marks that cannot be read anew, as if their packs were condemned now.
 pub(crate) fn renew_unreadable(layout: &Layout, now: &Condemned) -> Result<(), RepositoryError> {
     let marks = read_all(layout)?.into_iter();
     for (pack, _) in marks.filter(|(_, mark)| mark.is_unreadable()) {

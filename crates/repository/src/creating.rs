@@ -31,7 +31,7 @@ pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), Reposit
     lease.settle()?;
     match layout.marker().put_new(MARKER_TEXT.as_bytes())? {
         Published::New => {
-            // Behind the marker, since a spare says that there is a repository too. Where it can not be made now,
+            // Behind the marker, since a spare says that there is a repository too. Where it cannot be made now,
             // whoever opens the repository first makes it.
             let _ = put_spare(layout, &new.config, &wrappings);
             Ok(())

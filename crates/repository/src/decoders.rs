@@ -105,7 +105,7 @@ pub fn lease_holder(bytes: &[u8]) -> String {
 }
 
 /// Puts a run of the index with [`NUMBER`] into `folder`, opens it and looks for `ids`, which ascend:
-/// how many entries are found. `None` if it is refused, or can not be written.
+/// how many entries are found. `None` if it is refused, or cannot be written.
 pub fn found_in_run(folder: &Path, bytes: &[u8], ids: &[ObjectId]) -> Option<usize> {
     let folder = Root::at(folder);
     std::fs::write(run::run_path(&folder, NUMBER).path(), bytes).ok()?;

@@ -101,20 +101,20 @@ impl Store {
         })
     }
 
-    /// Whether a snapshot was forgotten, or given up. Of one whose record can not be read that is not known.
+    /// Whether a snapshot was forgotten, or given up. Of one whose record cannot be read that is not known.
     pub fn is_forgotten(&self, snapshot: &RecordHash) -> bool {
         let is_given_up = self.records().is_given_up(snapshot);
         is_given_up || self.records().known(snapshot).is_some_and(|known| known.forgotten)
     }
 
     /// Forgets checkpoints that another record of their series followed, or that are too old to be
-    /// gone on from, and what amends no snapshot; none while a file can not be read of which nobody knows what
+    /// gone on from, and what amends no snapshot; none while a file cannot be read of which nobody knows what
     /// it needs or holds. Says how many.
     pub(crate) fn forget_superseded(
         &self,
         commit: &CommitGuard<'_>,
     ) -> Result<u64, RepositoryError> {
-        // What can not be read may be the snapshot that an amendment is of.
+        // What cannot be read may be the snapshot that an amendment is of.
         let superseded = self.check_readable().map(|()| self.superseded()).unwrap_or_default();
         self.bury(commit, superseded.iter(), TombstoneReason::Retention)?;
         Ok(superseded.len() as u64)

@@ -286,7 +286,7 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
 }
 
 /// Names one tail: what it holds, and the log position at which it was begun. No two tails of a repository ever
-/// have one name, so that a writer who slept while another took over can not touch the other's files.
+/// have one name, so that a writer who slept while another took over cannot touch the other's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TailName {
     /// Whether it holds nodes; else chunks.

@@ -197,7 +197,7 @@ impl State {
     /// What our files say.
     fn text(&self) -> String {
         let since = self.since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        // Where a process can not name itself, its lease goes stale and is not known to have ended.
+        // Where a process cannot name itself, its lease goes stale and is not known to have ended.
         let process = process::own().unwrap_or_default();
         let unsettled = if self.is_settled { "" } else { "unsettled yes\n" };
         format!("{FRONT}host {}\nprocess {process}\nsince {since}\n{unsettled}", host::host_name())
@@ -258,7 +258,7 @@ impl Drop for Numbered {
         let state = self.shared.lock();
         if self.shared.check().is_ok() {
             let text = if state.is_settled { RELEASED } else { UNSETTLED };
-            // What can not be given back goes stale.
+            // What cannot be given back goes stale.
             let next = state.number.saturating_add(1);
             let _ = claim(&self.shared.layout, next, text, state.is_settled);
         }
@@ -442,7 +442,7 @@ fn date_anew(path: &PathBeneath, text: &str, now: SystemTime) -> String {
     let told = match dated {
         Ok(()) => "was dated ahead of the clock; unless it is renewed, it is free".to_owned(),
         Err(error) => format!(
-            "{path} is dated ahead of the clock, which can not be changed ({error}); `touch` it, and unless it is \
+            "{path} is dated ahead of the clock, which cannot be changed ({error}); `touch` it, and unless it is \
              renewed, it is free"
         ),
     };

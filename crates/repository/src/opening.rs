@@ -73,7 +73,7 @@ pub(crate) fn next_known(
 pub(crate) struct Found {
     pub(crate) index: Arc<Index>,
     pub(crate) tails: Vec<Arc<Tail>>,
-    /// Files that can not be used, and why.
+    /// Files that cannot be used, and why.
     pub(crate) unreadable_files: Vec<(PathBuf, String)>,
     /// Packs, and folders of packs, that could not be read.
     pub(crate) left_out: Vec<Stored>,

@@ -59,7 +59,7 @@ pub(crate) struct Probed {
 /// where nothing is lacking, or nothing is known.
 ///
 /// # Errors
-/// [`RepositoryError::Io`] if it can not be read.
+/// [`RepositoryError::Io`] if it cannot be read.
 pub fn lacking(dir: &Path) -> Result<Vec<String>, RepositoryError> {
     let known = known(&Layout::new(dir))?;
     Ok(known.map(|known| known.sentences()).unwrap_or_default())
@@ -155,11 +155,11 @@ impl Probed {
         };
         say(
             self.lacks(Probe::FsyncFile),
-            "it can not make files durable (fsync): a power cut there may lose what was stored last",
+            "it cannot make files durable (fsync): a power cut there may lose what was stored last",
         );
         say(
             self.lacks(Probe::FsyncDirectory),
-            "it can not make names durable (fsync of a directory): a power cut there may lose the \
+            "it cannot make names durable (fsync of a directory): a power cut there may lose the \
              newest snapshot",
         );
         say(
@@ -169,7 +169,7 @@ impl Probed {
         );
         say(
             self.lacks(Probe::CreateNew),
-            "it can not make a file only if it is new: let no two computers write to it",
+            "it cannot make a file only if it is new: let no two computers write to it",
         );
         say(
             self.lacks(Probe::Lock) || disk::is_share(self.file_system),

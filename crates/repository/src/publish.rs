@@ -4,7 +4,7 @@
 //! the directory is made durable too. Only then may anything be promised. Where a file system can
 //! neither rename without replacing nor link, a plain rename has to do: the name of a pack is a
 //! content hash, and records and sets of wrappings, which are named by numbers, are published only
-//! by whoever has just renewed the lease. Where names can not be made durable at all, `probes` says so.
+//! by whoever has just renewed the lease. Where names cannot be made durable at all, `probes` says so.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -22,7 +22,7 @@ use rustix::io::Errno;
 pub(crate) const FILE_MODE: u32 = 0o666;
 const DIR_MODE: u32 = 0o777;
 const NO_FOLDER: &str = "it is not a folder, and a repository has one there";
-/// Why a file can not be what it should be.
+/// Why a file cannot be what it should be.
 pub(crate) const NO_FILE: &str = "it is a folder, and a repository has a file there";
 /// Of a repository's folders, which are not for every user of the computer.
 pub(crate) const PRIVATE_DIR_MODE: u32 = 0o770;
@@ -46,7 +46,7 @@ impl Shown for PathBeneath {
     }
 }
 
-/// Turns a system error into one that says what was done to which file. What can not be a repository's own file is
+/// Turns a system error into one that says what was done to which file. What cannot be a repository's own file is
 /// damage.
 pub(crate) fn failed<'a>(
     action: &'static str,
@@ -247,7 +247,7 @@ pub(crate) fn make_name(dir: &PathBeneath, mode: u32) -> Result<(), RepositoryEr
     }
 }
 
-/// Whether something is there. That this can not be told is an error: it is not the same as no.
+/// Whether something is there. That this cannot be told is an error: it is not the same as no.
 pub(crate) fn is_there(path: &PathBeneath) -> Result<bool, RepositoryError> {
     path.try_exists().map_err(failed("looking at", path))
 }

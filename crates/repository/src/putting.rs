@@ -140,7 +140,7 @@ impl Store {
         for of_block in closed.chunk_by(|(a, _), (b, _)| (a.holder, a.block) == (b.holder, b.block))
         {
             let Some((copy, _)) = of_block.first() else { continue };
-            // One that can not be read holds nobody to it, or it could never be healed.
+            // One that cannot be read holds nobody to it, or it could never be healed.
             let Ok(table) = self.table(&lookup.state, copy.holder, copy.block) else { continue };
             for entry in table.entries {
                 if of_block.binary_search_by_key(&entry.id, |(_, id)| *id).is_ok() {

@@ -23,7 +23,7 @@ pub(crate) enum Place {
 }
 
 /// What is left in the file of a record, compared with what is offered, from the end of the head on: no two records
-/// are alike there. Bytes that are zero, cut off or can not be read are not counted.
+/// are alike there. Bytes that are zero, cut off or cannot be read are not counted.
 pub(crate) struct Left {
     agree: usize,
     differ: usize,

@@ -597,7 +597,7 @@ fn listed_short(layout: &Layout, position: u64, is_tombstone: bool) -> Option<Li
     Some(ListedRecord { position, stored: stored.into() })
 }
 
-/// A record, or its tombstone, as it lies there: with nothing in it if it can not be read. One that
+/// A record, or its tombstone, as it lies there: with nothing in it if it cannot be read. One that
 /// just went is none.
 fn listed(
     layout: &Layout,
@@ -675,7 +675,7 @@ pub(crate) mod tests {
     fn nothing_is_published_while_it_is_not_known_what_is() {
         let (_dir, layout, forge) = place();
         let records = Records::load(&layout).unwrap().records;
-        // What has the name can not be read, so it can not be taken back.
+        // What has the name cannot be read, so it cannot be taken back.
         std::fs::create_dir(layout.record(7).path()).unwrap();
         records.fails.store(true, Ordering::Release);
         assert!(records.publish(&stored(&forge, 7), || Ok(())).is_err());
@@ -749,7 +749,7 @@ pub(crate) mod tests {
             let length = if position % 70 == 0 { SHORT_BYTES as usize + 1 } else { 5000 };
             std::fs::write(layout.record(position).path(), vec![position as u8; length]).unwrap();
         }
-        // One was forgotten, one can not be read.
+        // One was forgotten, one cannot be read.
         std::fs::rename(layout.record(100).path(), layout.tombstone(100).path()).unwrap();
         std::fs::remove_file(layout.record(120).path()).unwrap();
         std::fs::create_dir(layout.record(120).path()).unwrap();

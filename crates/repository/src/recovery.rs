@@ -217,14 +217,14 @@ fn recover_one(
     if repair { path.remove() } else { Ok(()) }
 }
 
-/// Why a tail can not be read, if that is of its files alone: others may be opened all the same.
+/// Why a tail cannot be read, if that is of its files alone: others may be opened all the same.
 fn unreadable(error: RepositoryError) -> Result<String, RepositoryError> {
     let of_file = [Errno::IO, Errno::UCLEAN, Errno::BADMSG, Errno::ISDIR, Errno::LOOP, Errno::NXIO];
     match &error {
         RepositoryError::Io { source, .. }
             if of_file.iter().any(|one| source.raw_os_error() == Some(one.raw_os_error())) =>
         {
-            Ok(format!("its tail can not be opened: {error}"))
+            Ok(format!("its tail cannot be opened: {error}"))
         }
         _ => Err(error),
     }
@@ -452,7 +452,7 @@ fn keep_front(
 /// the start.
 ///
 /// # Errors
-/// What the disk says when a block can not be read, which may be sound all the same: it must not be
+/// What the disk says when a block cannot be read, which may be sound all the same: it must not be
 /// taken for torn and cut off.
 fn sound_blocks(payload: &dyn GrowingFile, scan: &Scan) -> io::Result<(Vec<FooterBlock>, usize)> {
     let mut sound = Vec::new();

@@ -1,6 +1,6 @@
 //! Reading again what a repair is about to give up.
 //!
-//! A repair takes what can not be read for lost, and what is lost is put aside. So a disk that fails once
+//! A repair takes what cannot be read for lost, and what is lost is put aside. So a disk that fails once
 //! must not be believed, and a process that may open no more files has found out nothing about the disk.
 
 use std::io;

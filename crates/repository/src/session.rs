@@ -155,7 +155,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Reads the stored sessions. One that can not be read is as good as lapsed: what it put is
+    /// Reads the stored sessions. One that cannot be read is as good as lapsed: what it put is
     /// sent again.
     pub(crate) fn open(layout: &Layout, can_write: bool) -> Result<Self, RepositoryError> {
         let mut known = HashMap::new();

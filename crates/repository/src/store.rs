@@ -137,7 +137,7 @@ impl Store {
     ///
     /// # Errors
     /// [`RepositoryError::NoRepository`]; [`RepositoryError::InUse`] while somebody else has it
-    /// open; [`RepositoryError::Damaged`] if its configuration can not be read.
+    /// open; [`RepositoryError::Damaged`] if its configuration cannot be read.
     pub fn open(
         dir: &Path,
         cache_dir: &Path,
@@ -300,7 +300,7 @@ impl Store {
     /// The identities of the recovery kits in a set of wrappings that somebody wants to put.
     ///
     /// # Errors
-    /// [`RepositoryError::Refused`] for a set that can not be this repository's, or names a kit that is neither
+    /// [`RepositoryError::Refused`] for a set that cannot be this repository's, or names a kit that is neither
     /// proven nor in the current set.
     pub fn recovery_identities_of(
         &self,
@@ -555,7 +555,7 @@ impl Store {
     }
 
     /// Rebuilds the index if any of it is damaged: for what goes through all of it, also where no
-    /// lookup comes by, and can not begin anew half-way.
+    /// lookup comes by, and cannot begin anew half-way.
     pub(crate) fn mend_index(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
         let generation = self.index.state().generation;
         match self.index.check() {

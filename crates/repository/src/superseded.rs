@@ -47,7 +47,7 @@ impl Superseded {
         self.arrivals.get(&arrival).copied().unwrap_or(arrival)
     }
 
-    /// Whether a block stays, superseded or not: every one may be held by a mark that can not be read.
+    /// Whether a block stays, superseded or not: every one may be held by a mark that cannot be read.
     pub(crate) fn holds(&self, arrival: u64) -> bool {
         self.unreadable.is_some() || self.held.contains(&arrival)
     }
@@ -94,7 +94,7 @@ impl Mark {
 pub(crate) struct Marks {
     /// Those that can be read, in no order.
     pub(crate) readable: Vec<Mark>,
-    /// The numbers of those that hold nobody knows which blocks. One that can not be read and holds
+    /// The numbers of those that hold nobody knows which blocks. One that cannot be read and holds
     /// nothing counts for nothing: its blocks are there as any others.
     pub(crate) unreadable: Vec<u64>,
 }

@@ -43,7 +43,7 @@ pub fn newest_generation_in(dir: &Path) -> Result<u64, RepositoryError> {
 /// record there. Records of others that are newer are read on the way.
 ///
 /// # Errors
-/// [`RepositoryError::NoRepository`]; [`RepositoryError::Damaged`] for a record that can not be read,
+/// [`RepositoryError::NoRepository`]; [`RepositoryError::Damaged`] for a record that cannot be read,
 /// since it may be the one.
 pub fn newest_key_in(
     dir: &Path,

@@ -173,7 +173,7 @@ impl Wrappings {
         kept.sets += 1;
         kept.stored_bytes += next.bytes.len() as u64;
         kept.newest = next;
-        // Where it can not be made now, whoever opens the repository next makes it.
+        // Where it cannot be made now, whoever opens the repository next makes it.
         let _ = put_spare(&self.layout, &self.config_bytes, &kept.newest);
         Ok(())
     }

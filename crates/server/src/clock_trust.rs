@@ -86,7 +86,7 @@ impl Noted {
         Self { seen_ns: now_ns, running_ns, boot_id, ahead_ns, waits_ns: 0, uncounted }
     }
 
-    /// What to go by while the clock shows a time at which it can not have been set yet.
+    /// What to go by while the clock shows a time at which it cannot have been set yet.
     pub(crate) fn not_set(shown: Shown) -> Self {
         Self { waits_ns: DAY_NS, ..Self::first(shown) }
     }

@@ -16,8 +16,8 @@ pub enum ServerError {
         /// The folder.
         path: PathBuf,
     },
-    /// The address can not be listened on.
-    #[error("can not listen on {address}: {source}")]
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address that was asked for.
         address: SocketAddr,

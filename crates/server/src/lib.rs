@@ -2,7 +2,7 @@
 //!
 //! A server is one data folder and one port. It lets machines in by invite, knows them by the key
 //! of their TLS connection, and hands their requests to the `repository` crate after one check of
-//! their rights. It can not read what it keeps: nothing that this crate links reaches the crates
+//! their rights. It cannot read what it keeps: nothing that this crate links reaches the crates
 //! that hold keys or names, and no log line has content.
 //!
 //! ```text

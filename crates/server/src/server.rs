@@ -95,7 +95,7 @@ impl Server {
             ending: watching,
         };
         let working = workers + SCRUBS + QUICK_WORKERS;
-        // The runtime panics where it can not start those that wait, and waits for ever where none works.
+        // The runtime panics where it cannot start those that wait, and waits for ever where none works.
         // Work that finds no other thread is done by those that there are.
         let least = WAITING_THREADS + SCRUBS + QUICK_WORKERS + 1;
         holdall_sys::thread::test(least).map_err(|source| {
@@ -193,7 +193,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
                 _ = ending.wait_for(|ending| *ending) => {}
             }
         }
-        Err(error) => serving.state.log(&format!("can not listen: {error}")),
+        Err(error) => serving.state.log(&format!("cannot listen: {error}")),
     }
     serving.state.should_stop.store(true, Ordering::Release);
     serving.state.log("ending");

@@ -63,7 +63,7 @@ impl Stores {
     /// one is told, and is no reason to keep a server from starting.
     ///
     /// # Errors
-    /// If the repositories can not be listed.
+    /// If the repositories cannot be listed.
     pub(crate) fn let_readers_in(&self) -> Result<(), ServerError> {
         let stored = self.stored_names()?;
         // A kit reads one repository: that of a folder's former name would be in the way.
@@ -122,7 +122,7 @@ impl Stores {
     }
 
     /// Makes the repository of a permit. Its recovery kits are let in before it exists, so that no
-    /// crash leaves a repository that they can not read; they are let out again only if there is
+    /// crash leaves a repository that they cannot read; they are let out again only if there is
     /// certainly no repository of theirs.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ impl Stores {
         self.clock.now_ns()
     }
 
-    /// Notes that a machine was here. That it can not be noted is no reason to send it away.
+    /// Notes that a machine was here. That it cannot be noted is no reason to send it away.
     fn note(&self, permit: &Permit) {
         if let Err(error) = self.accounts.saw(permit.machine()) {
             (self.log)(&format!("when machine {} was here: {error}", permit.machine()));
@@ -272,7 +272,7 @@ impl Stores {
                 Ok(Some(newest)) if newest == key => return Ok(()),
                 Ok(Some(_)) => "the machine's newest record was signed by another key".into(),
                 Ok(None) => "the machine has no record there".into(),
-                Err(error) => format!("its records can not be read: {error}"),
+                Err(error) => format!("its records cannot be read: {error}"),
             },
         };
         (self.log)(&format!("nothing proves to whom {name:?} belongs: {why_not}"));
@@ -322,7 +322,7 @@ impl Stores {
         Ok(store)
     }
 
-    /// Notes that a repository was made here, so that the rules of its name are its own. Where that can not be
+    /// Notes that a repository was made here, so that the rules of its name are its own. Where that cannot be
     /// noted, rules let nothing go until an administrator says that it is all right.
     fn begin_rules(&self, name: &str) {
         if let Err(error) = self.accounts.watch_anew(name) {
@@ -337,7 +337,7 @@ impl Stores {
                 "the recovery kits of {name} are those that its wrappings name"
             )),
             Ok(false) => {}
-            Err(error) => (self.log)(&format!("a recovery kit of {name} can not read: {error}")),
+            Err(error) => (self.log)(&format!("a recovery kit of {name} cannot read: {error}")),
         }
     }
 

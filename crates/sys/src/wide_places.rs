@@ -53,7 +53,7 @@ mod elsewhere {
             None
         }
 
-        /// Can not be called.
+        /// Cannot be called.
         #[must_use]
         pub fn passed(&self, _data: &[u8], _below: u64) -> usize {
             match *self {}

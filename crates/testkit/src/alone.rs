@@ -30,7 +30,7 @@ pub fn is_alone() -> bool {
         return true;
     }
     let done = this_test().and_then(|mut test| test.env(ALONE, "1").output());
-    let done = done.unwrap_or_else(|error| panic!("a test can not be run alone: {error}"));
+    let done = done.unwrap_or_else(|error| panic!("a test cannot be run alone: {error}"));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
     false
 }

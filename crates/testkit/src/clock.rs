@@ -8,7 +8,7 @@ use holdall_sys::Clock;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// A clock for tests. It shows nanoseconds between 1678 and 2262, and can be set beside the time
-/// that the computer has been running, which can not.
+/// that the computer has been running, which cannot.
 #[derive(Debug, Default)]
 pub struct FakeClock {
     now_ns: AtomicI64,

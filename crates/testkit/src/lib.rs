@@ -1,6 +1,6 @@
 //! What tests of several crates share: trees that have everything a file system can hold, a
 //! comparison that misses nothing, ways to make processes and networks fail, and to leave out what a
-//! computer can not test.
+//! computer cannot test.
 //!
 //! It is a dev-dependency only. Trees are made and read through [`holdall_sys`], so that neither a
 //! deep path nor a hostile name stops a test. Whatever looks random comes from a seed.

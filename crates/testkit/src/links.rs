@@ -143,7 +143,7 @@ impl Links {
     ///
     /// # Errors
     ///
-    /// What the system says, `InvalidData` for a table that can not be read.
+    /// What the system says, `InvalidData` for a table that cannot be read.
     pub fn carried_bytes(&self) -> io::Result<(u64, u64)> {
         let table =
             line(&format!("ip netns exec {} cat /proc/net/dev", self.namespace(End::Client)));

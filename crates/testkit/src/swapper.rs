@@ -38,7 +38,7 @@ impl Swapper {
     /// returns at once in any other. The first thing that a test with a swapper does.
     ///
     /// # Panics
-    /// If swaps can not be counted.
+    /// If swaps cannot be counted.
     #[expect(
         clippy::disallowed_methods,
         reason = "a test is told by a variable that it is to swap"
@@ -46,7 +46,7 @@ impl Swapper {
     pub fn serve(names: &[&str]) {
         if let Some(folder) = std::env::var_os(FOLDER) {
             let Err(error) = swap(Path::new(&folder), names);
-            panic!("swaps can not be counted: {error}");
+            panic!("swaps cannot be counted: {error}");
         }
     }
 

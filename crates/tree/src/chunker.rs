@@ -41,7 +41,7 @@ const BATCH: usize = 256;
 pub struct Chunker {
     hash: Toeplitz,
     function: Aes128,
-    /// Both, for many places at once; `None` where the processor can not.
+    /// Both, for many places at once; `None` where the processor cannot.
     wide: Option<WidePlaces>,
 }
 

@@ -47,7 +47,7 @@ impl<S: NodeSource> ContentReader<S> {
     ///
     /// # Errors
     /// [`TreeError`]; after one of the source, calling again goes on.
-    #[expect(clippy::should_implement_trait, reason = "an iterator can not lend or fail like this")]
+    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend or fail like this")]
     pub fn next(&mut self) -> Result<Option<ChunkRef>, TreeError<S::Error>> {
         while let Some(list) = self.lists.last_mut() {
             let Some(&(id, len_bytes)) = list.items.as_slice().first() else {

@@ -134,7 +134,7 @@ impl<S: NodeSource> Cursor<S> {
     ///
     /// # Errors
     /// As [`Cursor::peek`].
-    #[expect(clippy::should_implement_trait, reason = "an iterator can not fail like this")]
+    #[expect(clippy::should_implement_trait, reason = "an iterator cannot fail like this")]
     pub fn next(&mut self) -> Result<Option<(PathKey, Entry)>, TreeError<S::Error>> {
         self.peek()?;
         Ok(self.entry.take().map(|entry| (self.path.clone(), entry)))

@@ -10,7 +10,7 @@ pub enum TreeError<E> {
     #[error(transparent)]
     Source(E),
     /// A node's bytes are not those of a node. Reading again gives the same answer.
-    #[error("node {node} can not be read")]
+    #[error("node {node} cannot be read")]
     Node {
         /// The node.
         node: ObjectId,
@@ -43,7 +43,7 @@ pub enum BuildError<E> {
     #[error("a leaf was added where none begins")]
     NoBoundary,
     /// The format has no place for this entry or chunk. It was not added; others can be.
-    #[error("the entry can not be stored: {reason}")]
+    #[error("the entry cannot be stored: {reason}")]
     InvalidEntry {
         /// What is wrong with it.
         reason: &'static str,

@@ -3,7 +3,7 @@
 //!
 //! A backup whose source did not change would fetch, open and compare every leaf of the last
 //! snapshot only to build the same ones again. A fingerprint is a keyed hash over a leaf's id and
-//! the facts of its entries that an edit can not leave as they were. Where it is that of the paths
+//! the facts of its entries that an edit cannot leave as they were. Where it is that of the paths
 //! which are there now, the leaf can be taken over whole.
 //!
 //! ```text

@@ -13,7 +13,7 @@ pub(crate) fn parse(name: &str) -> Result<String, String> {
     match name.chars().find(|letter| is_unseen(*letter)) {
         None => Ok(name.to_owned()),
         Some(letter) => Err(format!(
-            "a machine's name has no characters that can not be seen, such as U+{:04X}",
+            "a machine's name has no characters that cannot be seen, such as U+{:04X}",
             u32::from(letter)
         )),
     }

@@ -8,7 +8,7 @@ use holdall_engine::{Met, Selected};
 use crate::exit::{Exit, Refusal};
 use crate::terminal::output::Shown;
 
-/// What to do about a pattern that can not be read.
+/// What to do about a pattern that cannot be read.
 pub(crate) const PATTERN_HINT: &str =
     "patterns are those of .gitignore; a \\ before a letter takes it as it is";
 
@@ -26,7 +26,7 @@ impl Patterns {
     /// lies below it, is.
     ///
     /// # Errors
-    /// [`Refusal`] names a pattern that can not be read, or can match nothing.
+    /// [`Refusal`] names a pattern that cannot be read, or can match nothing.
     pub(crate) fn new(includes: &[OsString], excludes: &[OsString]) -> Result<Self, Refusal> {
         if !includes.is_empty() && includes.iter().all(|one| one.as_bytes().starts_with(b"!")) {
             let message = "--include takes nothing where all of them begin with !";
@@ -89,7 +89,7 @@ impl Names {
     /// letters are equal.
     ///
     /// # Errors
-    /// [`Refusal`] names a pattern that can not be read.
+    /// [`Refusal`] names a pattern that cannot be read.
     pub(crate) fn new(patterns: &[OsString], any_case: bool) -> Result<Self, Refusal> {
         Ok(Self(build(patterns, any_case, "PATTERN")?))
     }

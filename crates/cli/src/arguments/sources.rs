@@ -193,7 +193,7 @@ fn overlap(source: &Source, outer: &[u8], outer_read_at: &[u8]) -> Refusal {
 /// Opens those of the `typed` sources that are pipes, or lead to one as `/dev/stdin` may; `all` counts the others, too.
 ///
 /// # Errors
-/// [`Refusal`] if they are all pipes that nobody writes to; if one can not be opened.
+/// [`Refusal`] if they are all pipes that nobody writes to; if one cannot be opened.
 pub(crate) fn open_pipes(typed: &[Source], all: usize) -> Result<Vec<(Vec<u8>, Arc<File>)>> {
     let (mut pipes, mut idle) = (Vec::new(), Vec::new());
     for source in typed {
@@ -202,7 +202,7 @@ pub(crate) fn open_pipes(typed: &[Source], all: usize) -> Result<Vec<(Vec<u8>, A
         if !path.metadata().is_ok_and(|there| there.file_type().is_fifo()) {
             continue;
         }
-        let what = || format!("can not read the pipe {}", Shown(&source.read_at));
+        let what = || format!("cannot read the pipe {}", Shown(&source.read_at));
         let Some(file) = pipe::open(path).with_context(what)? else { continue };
         // Beside other sources it is read like any, and told, since nothing comes.
         if !pipe::may_give(&file).with_context(what)? {
@@ -284,7 +284,7 @@ fn link(path: &[u8]) -> (String, String) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             (format!("{shown} is a link that leads nowhere: {to} is not there"), mounted)
         }
-        Err(error) => (format!("{shown} is a link that can not be followed: {error}"), mounted),
+        Err(error) => (format!("{shown} is a link that cannot be followed: {error}"), mounted),
     }
 }
 
@@ -332,16 +332,16 @@ pub(crate) fn check_there(sources: &[Source]) -> Result<bool> {
         .into())
 }
 
-/// The refusal of a file named by `option` that can not be read.
+/// The refusal of a file named by `option` that cannot be read.
 pub(crate) fn unreadable(option: &str, file: &Path, error: &io::Error) -> Refusal {
-    Refusal::new(Exit::Failed, format!("can not read {}: {error}", file.display()))
+    Refusal::new(Exit::Failed, format!("cannot read {}: {error}", file.display()))
         .hint(format!("check the path after {option}, and that this user may read it"))
 }
 
 /// Reads a file of rules that is named by `option`.
 ///
 /// # Errors
-/// [`Refusal`] if it can not be read, or is too long.
+/// [`Refusal`] if it cannot be read, or is too long.
 pub(crate) fn read_rules(option: &str, file: &Path) -> Result<Vec<u8>, Refusal> {
     read_named(option, file, RULES_MAX_BYTES)
 }
@@ -372,7 +372,7 @@ fn read_text(
 /// Reads a list of paths, one a line, any bytes; `-` is standard input. Empty lines are left out.
 ///
 /// # Errors
-/// If it can not be read.
+/// If it cannot be read.
 pub(crate) fn read_list(file: &Path) -> Result<Vec<PathBuf>> {
     let list = match file == Path::new("-") {
         true => read_text("--files-from", file, std::io::stdin().lock(), LIST_MAX_BYTES),
@@ -392,7 +392,7 @@ pub(crate) fn absolute(path: &Path) -> Result<Vec<u8>> {
         let empty = Refusal::new(Exit::Usage, "a path is empty");
         return Err(empty.hint("the current folder is .").into());
     }
-    let what = || format!("can not resolve {}", path.display());
+    let what = || format!("cannot resolve {}", path.display());
     let climbs = path.components().any(|component| component == Component::ParentDir);
     let absolute = if climbs { resolved(path) } else { std::path::absolute(path) };
     Ok(plain(&absolute.with_context(what)?.into_os_string().into_vec()))

@@ -153,7 +153,7 @@ fn looked_at(args: &Args, app: &App) -> Result<(BackupOptions, bool)> {
     Ok((options, some_missing))
 }
 
-/// That what this backup goes on from can not be read. What it needs of that counts as stored, so this one needs it too.
+/// That what this backup goes on from cannot be read. What it needs of that counts as stored, so this one needs it too.
 fn damaged_parent() -> anyhow::Error {
     let message = "the snapshot before is damaged; everything was read anew, but what is damaged counts as stored, and the new \
                    snapshot may need it";
@@ -162,7 +162,7 @@ fn damaged_parent() -> anyhow::Error {
         .into()
 }
 
-/// Says what the verdict's stages can not know: the limit that was set, and what was used of the way.
+/// Says what the verdict's stages cannot know: the limit that was set, and what was used of the way.
 fn explain(args: &Args, app: &App, done: &mut Done) {
     let Done { summary, verdict, usage } = done;
     let rate = |bytes| per_second(bytes, summary.seconds);
@@ -224,7 +224,7 @@ impl Speed {
 }
 
 /// A repository that lost a snapshot gets a new one all the same, and the loss is told; so is a
-/// receipt that can not be read. A server that is away is the backup's to meet. Gives what there is,
+/// receipt that cannot be read. A server that is away is the backup's to meet. Gives what there is,
 /// so that it is not asked for again.
 pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
     let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
@@ -270,7 +270,7 @@ fn nothing_came(options: &BackupOptions, error: EngineError) -> anyhow::Error {
     }
 }
 
-/// What was committed is done, even if that can not be told, or nobody listens any more.
+/// What was committed is done, even if that cannot be told, or nobody listens any more.
 fn still_committed(app: &App, summary: &BackupSummary, told: Result<()>) -> Result<()> {
     told.or_else(|error| match &summary.snapshot_id {
         Some(id) => {

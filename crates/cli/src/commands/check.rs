@@ -36,7 +36,7 @@ Examples: holdall check                 reads everything again and checks hashes
                                         says that what this computer, or --from, has of that record is the right one
           holdall check --parity 5      from now on keeps 5 % of parity beside each pack
 
-What can not be mended counts as missing, and the next backup that has it sends it again. Damaged \
+What cannot be mended counts as missing, and the next backup that has it sends it again. Damaged \
 files are kept, in the repository's folder `quarantine` or, of a tail, in `tails` as `NAME.damaged`.
 
 With --from, what snapshots need and the repository has lost is fetched from a second one: to which they \
@@ -335,7 +335,7 @@ struct Found {
     damaged_unnamed: u64,
     /// How much was mended.
     repaired: u64,
-    /// What the place can not do.
+    /// What the place cannot do.
     lacking: Vec<String>,
     /// Whether a snapshot is missing, or none could be listed.
     is_short: bool,

@@ -21,7 +21,7 @@ Example: holdall compact --dry-run
 
 It needs the password, and room for what is stored again. In a directory it prunes afterwards. On a \
 server it takes an administrator's token (`holdall admin token`, then --admin-token-file FILE); the old \
-blocks stay for a week there, are read where a new one can not be, and `holdall admin cancel` takes it \
+blocks stay for a week there, are read where a new one cannot be, and `holdall admin cancel` takes it \
 back.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 wrong password, 13 not \

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             .hint(format!("`holdall dump {name}:/` dumps everything"))
     })?;
     if app.output.json && args.target.is_none() {
-        return Err(Refusal::new(Exit::Usage, "standard output can not be both JSON and a dump")
+        return Err(Refusal::new(Exit::Usage, "standard output cannot be both JSON and a dump")
             .hint("give a file for the dump: --target FILE")
             .into());
     }
@@ -88,7 +88,7 @@ fn to_output(app: &App, dump: &Dump<'_>) -> Result<DumpSummary> {
             .into());
     }
     // What is written is no lines, by which the library would cut it.
-    let out = stdout.as_fd().try_clone_to_owned().context("standard output can not be used")?;
+    let out = stdout.as_fd().try_clone_to_owned().context("standard output cannot be used")?;
     // A bar would run through what is shown.
     let output = if stdout.is_terminal() { app.output.silent() } else { app.output.clone() };
     written(app, &output, dump, &File::from(out))
@@ -96,13 +96,13 @@ fn to_output(app: &App, dump: &Dump<'_>) -> Result<DumpSummary> {
 
 /// Writes a new file, of which nothing is left if it does not get whole.
 fn into_file(app: &App, dump: &Dump<'_>, target: &Path) -> Result<DumpSummary> {
-    let what = || format!("can not make {}", target.display());
+    let what = || format!("cannot make {}", target.display());
     // An archive has the files of several users, and a file may have been for its owner alone.
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(0o600).open(target).with_context(what)?;
     let summary = written(app, &app.output, dump, &file).and_then(|summary| {
         // What is told to be done stays, whatever happens to the computer.
-        file.sync_all().with_context(|| format!("can not write {}", target.display()))?;
+        file.sync_all().with_context(|| format!("cannot write {}", target.display()))?;
         sync_folder_of(target)?;
         Ok(summary)
     });

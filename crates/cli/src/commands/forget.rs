@@ -181,7 +181,7 @@ fn lost_and_there<'a>(
     (lost, others)
 }
 
-/// Refuses to go by rules where a record is lost or can not be read: it may be what keeps a snapshot. The same
+/// Refuses to go by rules where a record is lost or cannot be read: it may be what keeps a snapshot. The same
 /// where any other damage keeps a prune from deleting: what is older may be all that is left.
 fn refuse_damaged(listed: &Listed, keeper: &Keeper) -> Result<()> {
     if !listed.is_all() {

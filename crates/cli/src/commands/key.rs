@@ -316,7 +316,7 @@ fn rotate(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// What was done is done, even if that can not be told, or nobody listens any more.
+/// What was done is done, even if that cannot be told, or nobody listens any more.
 fn tell(app: &App, done: &str, told: Result<()>) {
     told.unwrap_or_else(|error| app.output.warn_unreported(done, &error));
 }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let what = || format!("can not write man pages into {}", args.dir.display());
+    let what = || format!("cannot write man pages into {}", args.dir.display());
     std::fs::create_dir_all(&args.dir).with_context(what)?;
     let command = crate::command_line().disable_help_subcommand(true);
     clap_mangen::generate_to(command, &args.dir).with_context(what)?;

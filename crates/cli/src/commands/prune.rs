@@ -26,7 +26,7 @@ Example: holdall prune --dry-run
 A server prunes by itself, once an hour, and now with an administrator's token (`holdall admin token`, \
 then --admin-token-file FILE).
 
-If anything is missing or can not be read, a record too that this machine has seen, nothing is deleted: \
+If anything is missing or cannot be read, a record too that this machine has seen, nothing is deleted: \
 run `holdall check`.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 13 not allowed, \
@@ -70,7 +70,7 @@ pub(super) fn check_whole(app: &App, repository: &dyn Repository, id: Repository
 /// Says what a prune did, or would do.
 ///
 /// # Errors
-/// If standard output can not be written, and nothing was done.
+/// If standard output cannot be written, and nothing was done.
 pub(super) fn tell_done(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
     app.output.told(tell(app, pruned, dry_run), "the repository was pruned", dry_run)
 }

@@ -188,7 +188,7 @@ fn check_is_folder(target: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// A restore of which nothing was made, in a target that can not be written, is none.
+/// A restore of which nothing was made, in a target that cannot be written, is none.
 fn check_any(summary: &RestoreSummary, target: &Path) -> Result<()> {
     let made_nothing = summary.files + summary.dirs + summary.damaged == 0;
     if !made_nothing || summary.problems == 0 {

@@ -20,7 +20,7 @@ use crate::terminal::output::{Output, plain};
 /// How often it is looked whether the data folder is on another disk.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Runs a server, which keeps repositories for machines and can not read them
+/// Runs a server, which keeps repositories for machines and cannot read them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall serve --data /srv/holdall

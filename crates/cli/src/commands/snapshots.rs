@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// Shows snapshots to people.
 ///
 /// # Errors
-/// If standard output can not be written.
+/// If standard output cannot be written.
 pub(super) fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
     let output = &app.output;
     if snapshots.is_empty() {

@@ -43,7 +43,7 @@ impl ReportArgs {
     /// Keeps the report in the history, and writes it where it was asked for.
     ///
     /// # Errors
-    /// If a file that was asked for can not be written; that it can not be kept is a note.
+    /// If a file that was asked for cannot be written; that it cannot be kept is a note.
     pub(crate) fn finish(&self, app: &App, report: &Report) -> Result<()> {
         if let Err(error) = Kept::in_state(&app.folders.state).keep(report) {
             app.output.note(format_args!("this measurement is not in the history: {error:#}"));
@@ -52,7 +52,7 @@ impl ReportArgs {
             // Much may have come there while it was measured.
             check_place(file)?;
             write_whole(file, &report.write(form_of(file)?))
-                .with_context(|| format!("can not write {}", file.display()))?;
+                .with_context(|| format!("cannot write {}", file.display()))?;
             app.output.say(format_args!("report: {}", file.display()))?;
         }
         Ok(())
@@ -186,7 +186,7 @@ impl Kept {
     /// clock was set back.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn keep(&self, report: &Report) -> Result<()> {
         let json = report.write(Form::Json);
         let digest = blake3::hash(json.as_bytes()).to_hex();
@@ -200,7 +200,7 @@ impl Kept {
         for old in files.iter().filter(|&file| *file != new).take(gone) {
             guarded::place(old)
                 .remove_file()
-                .with_context(|| format!("can not remove {}", old.display()))?;
+                .with_context(|| format!("cannot remove {}", old.display()))?;
         }
         Ok(())
     }
@@ -222,11 +222,11 @@ impl Kept {
     /// Their files, oldest first: their names begin with when they were made.
     ///
     /// # Errors
-    /// If the folder can not be listed; that it is not there is none.
+    /// If the folder cannot be listed; that it is not there is none.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
         let names = match Root::guarded(&self.folder).names() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            names => names.with_context(|| format!("can not list {}", self.folder.display()))?,
+            names => names.with_context(|| format!("cannot list {}", self.folder.display()))?,
         };
         let files = names.into_iter().map(|name| self.folder.join(name));
         Ok(files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect())

@@ -32,13 +32,13 @@ pub(crate) fn place(app: &App) -> Option<String> {
     }
 }
 
-/// The runs before; none if their file can not be read.
+/// The runs before; none if their file cannot be read.
 pub(crate) fn speed_history(app: &App) -> SpeedHistory {
     let lines = private_file::read(&history_file(app), LIMIT_BYTES).ok().flatten();
     SpeedHistory::of_lines(&lines.unwrap_or_default())
 }
 
-/// Adds a run, and says whether it was slower than those before it. That the history can not be
+/// Adds a run, and says whether it was slower than those before it. That the history cannot be
 /// written fails no backup.
 pub(crate) fn add(app: &App, run: Run) -> Option<Slowness> {
     let mut history = speed_history(app);

@@ -76,7 +76,7 @@ impl NewKeys {
     /// with this machine.
     ///
     /// # Errors
-    /// If there is one already, or something can not be written. A kit's file that was written is then
+    /// If there is one already, or something cannot be written. A kit's file that was written is then
     /// gone again, unless the repository may have been made all the same.
     pub(crate) fn create(
         &self,
@@ -174,7 +174,7 @@ fn lost_kit(error: &anyhow::Error) -> Refusal {
 /// Says where the kit is, or prints it where no file was named.
 ///
 /// # Errors
-/// If it is to be printed, and standard output can not be written.
+/// If it is to be printed, and standard output cannot be written.
 pub(crate) fn tell_kit(app: &App, kit: &str, file: Option<&Path>) -> Result<()> {
     #[derive(Serialize)]
     struct Kit<'a> {

@@ -128,7 +128,7 @@ impl KeySet {
     /// the key, it keeps the new one.
     ///
     /// # Errors
-    /// As for [`KeySet::replace`]; if the new key can not be kept.
+    /// As for [`KeySet::replace`]; if the new key cannot be kept.
     pub(crate) fn rotate(&mut self, app: &App) -> Result<()> {
         let ring = self.ring.with_new_epoch(&mut SystemEntropy)?;
         let again = self.set.wrappings.iter().map(|wrapping| wrap_again(&ring, wrapping));

@@ -69,7 +69,7 @@ impl Directories {
     /// The repository that was opened last in the directory of that `name`.
     ///
     /// # Errors
-    /// If the file can not be read or understood.
+    /// If the file cannot be read or understood.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Known>> {
         let path = self.folder.join(name);
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
@@ -81,7 +81,7 @@ impl Directories {
     /// Keeps which repository was opened in the directory of that `name`.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn keep(&self, name: &str, known: &Known) -> Result<()> {
         let epoch = known.epoch.map(|key| format!(" {key}")).unwrap_or_default();
         let text = format!("{}{epoch}", known.repository);

@@ -177,7 +177,7 @@ impl Opened {
     ///
     /// # Errors
     /// Damage if a server shows another repository than the paired one, or if the keys were set back; if
-    /// they can not be read.
+    /// they cannot be read.
     pub(crate) fn wrappings(&self) -> Result<WrappingSet> {
         let set = self.place.wrappings().map_err(|error| self.hint_at_copies(error))?;
         if let Some(known) = self.known {
@@ -340,11 +340,11 @@ fn kept_parts(app: &App, repository: RepositoryId) -> Option<Spare> {
     KeptParts::in_state(&app.folders.state).get(repository)
 }
 
-/// What the place of the repository that was named can not do, and what follows from it; nothing
+/// What the place of the repository that was named cannot do, and what follows from it; nothing
 /// for one on a server.
 ///
 /// # Errors
-/// If it can not be read.
+/// If it cannot be read.
 pub(crate) fn lacking(app: &App) -> Result<Vec<String>> {
     match app.named_repository().map(Where::parse).transpose()? {
         Some(Where::Directory(folder)) => Ok(holdall_repository::lacking(&folder)?),

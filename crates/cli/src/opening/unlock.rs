@@ -67,7 +67,7 @@ fn is_rotated(set: &WrappingSet, kept: &KeyRing) -> Result<bool, CryptoError> {
 /// The key ring of a repository, if it is kept on this machine.
 ///
 /// # Errors
-/// If it can not be read.
+/// If it cannot be read.
 pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<KeyRing>> {
     KeptKeys::in_state(&app.folders.state).get(repository)
 }

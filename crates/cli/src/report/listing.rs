@@ -31,7 +31,7 @@ pub(crate) struct Listing {
 /// told, and make the exit code that of damage; they keep no other from being read.
 ///
 /// # Errors
-/// If they can not be listed; if the receipt can not be read.
+/// If they cannot be listed; if the receipt cannot be read.
 pub(crate) fn shown(app: &App, access: &Access) -> Result<Listing> {
     shown_as(app, access, |error| error)
 }
@@ -64,7 +64,7 @@ pub(crate) fn shown_as(
 /// machine remembers is missing, nothing is changed.
 ///
 /// # Errors
-/// If they can not be listed; damage if that one is missing.
+/// If they cannot be listed; damage if that one is missing.
 pub(crate) fn all(app: &App, access: &Access) -> Result<Listed> {
     let listed = holdall_engine::snapshots(access)?;
     tell_damage(app, access, &listed)?;
@@ -99,7 +99,7 @@ impl Listing {
     /// was of that path.
     ///
     /// # Errors
-    /// As for [`Self::wanted`]; if a tree can not be looked at.
+    /// As for [`Self::wanted`]; if a tree cannot be looked at.
     pub(crate) fn wanted_with(
         &self,
         access: &Access,
@@ -181,16 +181,16 @@ fn may_be_gone(name: &str, gone: &str) -> Refusal {
     Refusal::new(Exit::Damage, message).hint(hint)
 }
 
-/// Says what this computer can not know of a list: without a receipt of its own, whether it is all that
+/// Says what this computer cannot know of a list: without a receipt of its own, whether it is all that
 /// there is.
 ///
 /// # Errors
-/// If the receipt can not be read.
+/// If the receipt cannot be read.
 pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
     let repository = access.config().repository.to_string();
     if Receipts::in_state(&app.folders.state).machine(&repository)?.is_none() {
         app.output.note(
-            "this computer made no snapshot here, so it can not tell whether this is all: each snapshot is as \
+            "this computer made no snapshot here, so it cannot tell whether this is all: each snapshot is as \
              its machine made it and follows the one before, but newer ones may be hidden",
         );
     }
@@ -200,7 +200,7 @@ pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
 /// Tells which of the records that were listed are damaged, and checks that none is missing.
 ///
 /// # Errors
-/// Damage if one is missing; if the receipt can not be read.
+/// Damage if one is missing; if the receipt cannot be read.
 pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result<()> {
     for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
         app.damage(&lost_record(damaged));
@@ -217,7 +217,7 @@ pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result
 /// Records that are gone, and of which neither the next of a chain nor a receipt tells.
 ///
 /// # Errors
-/// If the receipt can not be read.
+/// If the receipt cannot be read.
 pub(crate) fn untold<'a>(
     app: &App,
     access: &Access,
@@ -276,7 +276,7 @@ pub(crate) fn tell_two_histories(app: &App, broken: &ChainBreak) {
 pub(crate) fn left_out(count: u64) -> String {
     let records = if count == 1 { "the record" } else { "records" };
     format!(
-        "{records} of its machine before it ({count}) can not be seen: the repository lost or hides \
+        "{records} of its machine before it ({count}) cannot be seen: the repository lost or hides \
          them"
     )
 }

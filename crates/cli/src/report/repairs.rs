@@ -99,7 +99,7 @@ impl JsonRepair {
 /// Says what a repair did, or would do.
 ///
 /// # Errors
-/// If standard output can not be written.
+/// If standard output cannot be written.
 pub(crate) fn tell(app: &App, report: &RepairReport, dry_run: bool) -> io::Result<()> {
     for repair in &report.repairs {
         app.output.object("repair", &JsonRepair::new(repair, dry_run))?;
@@ -125,7 +125,7 @@ pub(crate) fn tell_next(app: &App, report: &RepairReport) {
 /// Says what a second repository gave, or would give.
 ///
 /// # Errors
-/// If standard output can not be written.
+/// If standard output cannot be written.
 pub(crate) fn tell_mended(
     app: &App,
     report: &MendReport,

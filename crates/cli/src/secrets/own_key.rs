@@ -18,7 +18,7 @@ const LIMIT_BYTES: u64 = 1 << 20;
 /// which comes from where a repository's would.
 ///
 /// # Errors
-/// If it can not be read; [`holdall_crypto::CryptoError::WrongKey`] for another password.
+/// If it cannot be read; [`holdall_crypto::CryptoError::WrongKey`] for another password.
 pub(crate) fn read(file: &Path, passwords: &Passwords) -> Result<OwnPrivateKey> {
     let bytes = private_file::read_named(file, LIMIT_BYTES)?;
     let bytes = Zeroizing::new(bytes.with_context(|| format!("{} is not there", file.display()))?);

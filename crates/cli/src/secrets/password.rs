@@ -156,7 +156,7 @@ impl Passwords {
 /// twice. Where the present one comes from does not matter.
 ///
 /// # Errors
-/// If it can not be read or is empty; if there is no terminal to ask at; if the two differ.
+/// If it cannot be read or is empty; if there is no terminal to ask at; if the two differ.
 pub(crate) fn chosen_anew(
     file: Option<&Path>,
     place: &str,
@@ -217,12 +217,12 @@ fn from_file(path: &Path, what: &str) -> Result<Zeroizing<String>> {
     let input = Path::new("/dev/stdin");
     let bytes = File::open(if path == Path::new("-") { input } else { path })
         .and_then(read)
-        .with_context(|| format!("can not read the {what} from {}", path.display()))?;
+        .with_context(|| format!("cannot read the {what} from {}", path.display()))?;
     Ok(text_of(&bytes, what, &path.display().to_string())?)
 }
 
 fn from_command(command: &str, what: &str) -> Result<Zeroizing<String>> {
-    let failed = || format!("can not get the {what} from the command {command:?}");
+    let failed = || format!("cannot get the {what} from the command {command:?}");
     let mut child = Command::new("sh")
         .args(["-c", command])
         .stdout(Stdio::piped())
@@ -276,7 +276,7 @@ impl<'a> Terminal<'a> {
 
     fn ask(&mut self, question: &str) -> Result<Zeroizing<String>> {
         write!(self.device, "{}", OneLine(question))?;
-        let before = silence(&self.device).context("can not turn off the terminal's echo")?;
+        let before = silence(&self.device).context("cannot turn off the terminal's echo")?;
         let answer = read_line(|| self.key());
         rustix::termios::tcsetattr(&self.device, OptionalActions::Now, &before)?;
         self.device.write_all(b"\n")?;
@@ -376,10 +376,10 @@ mod tests {
             passwords.unwrap().given().unwrap_err().to_string()
         };
         let missing = folder.path().join("none");
-        assert!(given(ADMIN_TOKEN, &missing).starts_with("can not read the token from "));
-        assert!(given(PASSWORD, &missing).starts_with("can not read the password from "));
+        assert!(given(ADMIN_TOKEN, &missing).starts_with("cannot read the token from "));
+        assert!(given(PASSWORD, &missing).starts_with("cannot read the password from "));
         let told = from_command("exit 3", "token").unwrap_err().to_string();
-        assert!(told.starts_with("can not get the token from the command"), "{told}");
+        assert!(told.starts_with("cannot get the token from the command"), "{told}");
     }
 
     #[test]

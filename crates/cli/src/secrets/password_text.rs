@@ -16,7 +16,7 @@ const CUT: &str = "earlier versions took its first 4096 bytes: `head -c 4096` gi
 /// Reads a password to its end. Bytes that are none of it, for they are too many, are not read.
 ///
 /// # Errors
-/// If it can not be read.
+/// If it cannot be read.
 pub(crate) fn read(from: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(PASSWORD_MAX_BYTES + 1));
     from.take(PASSWORD_MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;

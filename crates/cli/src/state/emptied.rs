@@ -1,8 +1,8 @@
 //! Sources that were empty at the last backup and had something before, such as a disk that is not mounted. The next
-//! backup can not see this in the snapshot before, so the state folder keeps it.
+//! backup cannot see this in the snapshot before, so the state folder keeps it.
 //!
-//! Each repository has a file with a JSON list of paths. A backup only uses it to say more, so it treats a file that it can
-//! not read as one that is missing.
+//! Each repository has a file with a JSON list of paths. A backup only uses it to say more, so it treats a file that it cannot
+//! read as one that is missing.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Emptied {
     /// Keeps which of these sources are empty now; of others, what is known stays.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn keep(mut self, sources: &[Source], emptied: Vec<Vec<u8>>) -> Result<()> {
         let mut paths = self.paths.clone();
         paths.retain(|path| sources.iter().all(|source| source.path != *path));

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Refusal, is_forbidden};
 use crate::state::hex;
 use crate::state::private_file;
 
-/// What to do about an identity that can not be read: nothing is made in its place.
+/// What to do about an identity that cannot be read: nothing is made in its place.
 const DAMAGED_HINT: &str = "put back a copy of it; without one, move it away to be a new machine, \
                             which a server lets in by `holdall invite --for MACHINE`";
 /// Far more than the file ever has.
@@ -49,7 +49,7 @@ impl Identity {
     /// Reads the identity, or makes and keeps one.
     ///
     /// # Errors
-    /// If the file can not be read, understood or written.
+    /// If the file cannot be read, understood or written.
     pub(crate) fn load_or_make(state: &Path) -> Result<Self> {
         let path = state.join("identity.json");
         if private_file::read(&path, LIMIT_BYTES).map_err(elsewhere)?.is_none() {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn who_may_not_write_there_is_told_how_to_be_a_machine_elsewhere() {
         let hint = |kind| {
-            let error = anyhow::Error::from(std::io::Error::from(kind)).context("can not make /x");
+            let error = anyhow::Error::from(std::io::Error::from(kind)).context("cannot make /x");
             hint_of(&elsewhere(error)).unwrap()
         };
         assert!(hint(ErrorKind::ReadOnlyFilesystem).contains("HOLDALL_CONFIG_DIR"));

@@ -19,7 +19,7 @@ impl KeptParts {
         Self { folder: state.join("clear-parts") }
     }
 
-    /// What that repository said of itself. What can not be read is as good as never kept.
+    /// What that repository said of itself. What cannot be read is as good as never kept.
     pub(crate) fn get(&self, repository: RepositoryId) -> Option<Spare> {
         let bytes = private_file::read(&self.path(repository), SPARE_MAX_BYTES as u64).ok()??;
         Spare::decode(&bytes).ok().filter(|spare| spare.config.repository == repository)
@@ -28,7 +28,7 @@ impl KeptParts {
     /// Keeps what a repository says of itself, unless it was newer an earlier time.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn keep(&self, spare: &Spare) -> Result<()> {
         let repository = spare.config.repository;
         match self.get(repository) {

@@ -80,7 +80,7 @@ impl Pairings {
     /// Reads them from a state folder.
     ///
     /// # Errors
-    /// If the file can not be read or understood.
+    /// If the file cannot be read or understood.
     pub(crate) fn read(state: &Path) -> Result<Self> {
         let path = Self::path(state);
         let all = match private_file::read(&path, LIMIT_BYTES)? {
@@ -137,7 +137,7 @@ impl Pairings {
     /// one. The default repository stays the same.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn learn(&mut self, repository: &str, address: &str) -> Result<()> {
         let mut all = self.all.iter_mut();
         let Some(pairing) = all.find(|pairing| pairing.repository == repository) else {
@@ -155,7 +155,7 @@ impl Pairings {
     /// Makes a repository that is paired the default one.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn prefer(&mut self, repository: &str) -> Result<()> {
         match self.of(repository).cloned() {
             Some(pairing) => self.keep(pairing),
@@ -166,7 +166,7 @@ impl Pairings {
     /// Keeps a pairing, in place of an older one with the same repository, as the default one.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn keep(&mut self, pairing: Pairing) -> Result<()> {
         self.all.retain(|other| other.repository != pairing.repository);
         self.all.push(pairing);
@@ -200,7 +200,7 @@ impl KeptKeys {
     /// The key ring of a repository, if it is kept here.
     ///
     /// # Errors
-    /// If the file can not be read or understood.
+    /// If the file cannot be read or understood.
     pub(crate) fn get(&self, repository: RepositoryId) -> Result<Option<KeyRing>> {
         let path = self.folder.join(repository.to_string());
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
@@ -211,7 +211,7 @@ impl KeptKeys {
     /// The key with which a recovery kit signs in to read a repository, if it is kept here.
     ///
     /// # Errors
-    /// If the file can not be read or understood.
+    /// If the file cannot be read or understood.
     pub(crate) fn reader(&self, repository: &str) -> Result<Option<SigningKey>> {
         let path = self.folder.join(format!("{repository}.reader"));
         let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
@@ -226,7 +226,7 @@ impl KeptKeys {
     /// continues it, or a keeper that sets the keys back could have this computer forget an epoch.
     ///
     /// # Errors
-    /// [`CryptoError::SetBack`] if the ring does not continue the kept one; if it can not be written.
+    /// [`CryptoError::SetBack`] if the ring does not continue the kept one; if it cannot be written.
     pub(crate) fn keep(&self, repository: RepositoryId, ring: &KeyRing) -> Result<()> {
         let kept = self.get(repository).ok().flatten();
         if kept.is_some_and(|kept| !ring.continues(&kept)) {
@@ -239,7 +239,7 @@ impl KeptKeys {
     /// Keeps the key with which a recovery kit signs in.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn keep_reader(&self, repository: RepositoryId, key: &SigningKey) -> Result<()> {
         let path = self.folder.join(format!("{repository}.reader"));
         private_file::replace(&path, hex::encode(key.seed()).as_bytes())

@@ -26,11 +26,11 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     }
     match holdall_sys::make_folder(folder, 0o700) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-        made => made.with_context(|| format!("can not make {}", folder.display()))?,
+        made => made.with_context(|| format!("cannot make {}", folder.display()))?,
     }
     // What is durable in it would be lost with its name.
     match sync_above(&guarded::place(folder)) {
-        // Who may only enter the folder above can not open it for that.
+        // Who may only enter the folder above cannot open it for that.
         Err(RepositoryError::Io { source, .. })
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
@@ -69,14 +69,14 @@ fn write_whole(
     let beside = place.with_file_name(format!(".{:016x}.new", u64::from_le_bytes(name)));
     let mut file = beside
         .create_new(0o600)
-        .with_context(|| format!("can not write in {}", folder_of(path).display()))?;
+        .with_context(|| format!("cannot write in {}", folder_of(path).display()))?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     let is_put = written.and_then(|()| put(&beside, &place));
     if !matches!(is_put, Ok(true)) {
         // What is left of it is in nobody's way.
         let _ = beside.remove_file();
     }
-    let is_put = is_put.with_context(|| format!("can not write {}", path.display()))?;
+    let is_put = is_put.with_context(|| format!("cannot write {}", path.display()))?;
     if is_put {
         sync_above(&place)?;
     }
@@ -100,7 +100,7 @@ pub(crate) fn read_named(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>
 }
 
 fn read_opened(path: &Path, opened: io::Result<File>, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
-    let what = || format!("can not read {}", path.display());
+    let what = || format!("cannot read {}", path.display());
     let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.with_context(what)?,
@@ -116,7 +116,7 @@ fn read_opened(path: &Path, opened: io::Result<File>, limit_bytes: u64) -> Resul
 /// # Errors
 /// What the system says.
 pub(crate) fn hand_out(path: &Path, text: &str) -> Result<()> {
-    let what = || format!("can not write {}", path.display());
+    let what = || format!("cannot write {}", path.display());
     // It stays with who asked for it, whoever the folder belongs to.
     let mut file = fs::OpenOptions::new()
         .write(true)
@@ -140,7 +140,7 @@ fn folder_of(path: &Path) -> &Path {
 /// The same of a file that the user named.
 ///
 /// # Errors
-/// If the system can not.
+/// If the system cannot.
 pub(crate) fn sync_folder_of(path: &Path) -> Result<()> {
     Ok(sync_dir(folder_of(path))?)
 }

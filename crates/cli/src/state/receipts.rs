@@ -36,7 +36,7 @@ impl Receipts {
     /// Remembers a snapshot as the repository stored it. It follows all that was remembered before.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn remember(&self, access: &Access, stored: &[u8]) -> Result<()> {
         let repository = access.config().repository.to_string();
         private_file::replace(&self.path(&repository), stored)?;
@@ -52,7 +52,7 @@ impl Receipts {
     /// Remembers an amendment, behind the snapshot.
     ///
     /// # Errors
-    /// If it can not be written.
+    /// If it cannot be written.
     pub(crate) fn remember_amendment(&self, access: &Access, stored: &[u8]) -> Result<()> {
         let repository = access.config().repository.to_string();
         private_file::replace(&self.amendment_path(&repository), stored)
@@ -72,7 +72,7 @@ impl Receipts {
     /// What [`Self::check`] misses.
     ///
     /// # Errors
-    /// If a receipt can not be read.
+    /// If a receipt cannot be read.
     pub(crate) fn missed(&self, access: &Access, listed: &Listed) -> Result<Vec<StoredRecord>> {
         let mut all = self.remembered(access.config().repository)?;
         all.retain(|stored| judged(stored, Fate::among(listed, stored)).is_err());
@@ -82,7 +82,7 @@ impl Receipts {
     /// The same for who has no key, by what the records of a repository tell without one.
     ///
     /// # Errors
-    /// [`Exit::Damage`] as for [`Self::check`]; if the records can not be listed.
+    /// [`Exit::Damage`] as for [`Self::check`]; if the records cannot be listed.
     pub(crate) fn check_sealed(&self, repository: &dyn Repository, id: RepositoryId) -> Result<()> {
         let all = self.remembered(id)?;
         let Some(oldest) = all.iter().map(|stored| stored.receipt.log_position).min() else {
@@ -99,12 +99,12 @@ impl Receipts {
     /// Which machine this computer was when it made its newest snapshot in the repository of that id.
     ///
     /// # Errors
-    /// If the receipt can not be read.
+    /// If the receipt cannot be read.
     pub(crate) fn machine(&self, repository: &str) -> Result<Option<MachineId>> {
         Ok(self.newest(repository)?.map(|stored| stored.record.head.machine))
     }
 
-    /// What is remembered, as it was stored; nothing of what can not be read.
+    /// What is remembered, as it was stored; nothing of what cannot be read.
     pub(crate) fn all_stored(&self, id: RepositoryId) -> Vec<Bytes> {
         let id = id.to_string();
         let read = |path: PathBuf| private_file::read(&path, LIMIT_BYTES).ok()?.map(Bytes::from);
@@ -141,7 +141,7 @@ fn read(path: &Path) -> Result<Option<StoredRecord>> {
     let Some(bytes) = private_file::read(path, LIMIT_BYTES)? else { return Ok(None) };
     let stored = StoredRecord::decode(&bytes).map_err(|error| {
         Refusal::new(Exit::Failed, format!("{} is damaged: {error}", path.display())).hint(
-            "put back a copy of it; without it a repository that was rolled back can not be \
+            "put back a copy of it; without it a repository that was rolled back cannot be \
              told: look at `holdall snapshots`, and move it away",
         )
     })?;

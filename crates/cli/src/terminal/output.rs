@@ -44,7 +44,7 @@ impl Output {
     /// Says a line of the report: not with `--json`, not with `-q`.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn say(&self, line: impl Display) -> io::Result<()> {
         if self.json || self.quiet { Ok(()) } else { self.result(line) }
     }
@@ -52,7 +52,7 @@ impl Output {
     /// Says a line that is the very result, such as an entry of a list: not with `--json`.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn result(&self, line: impl Display) -> io::Result<()> {
         if self.json { Ok(()) } else { plain(OneLine(line)) }
     }
@@ -81,7 +81,7 @@ impl Output {
     /// Prints one object of that `message_type`: only with `--json`.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn object(&self, message_type: &str, body: &impl Serialize) -> io::Result<()> {
         #[derive(Serialize)]
         struct Typed<'a, T> {
@@ -98,7 +98,7 @@ impl Output {
     /// Tells of something that failed while the run goes on.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn problem(&self, problem: &Problem) -> io::Result<()> {
         #[derive(Serialize)]
         struct Told<'a> {
@@ -147,7 +147,7 @@ impl Output {
         if !is_closed_pipe(error) {
             let cause = sentence(error);
             to_stderr(format_args!(
-                "note: {}, and standard output can not be written: {}",
+                "note: {}, and standard output cannot be written: {}",
                 OneLine(done),
                 OneLine(&cause)
             ));
@@ -195,7 +195,7 @@ fn sentence(error: &anyhow::Error) -> String {
 /// Writes a line to standard output as it is, and hands it on at once: JSON, and what has no name of others in it.
 ///
 /// # Errors
-/// If standard output can not be written.
+/// If standard output cannot be written.
 pub(crate) fn plain(line: impl Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;

@@ -1,4 +1,4 @@
-//! The server can not read: a canary put into everything that a user may put in is found nowhere on
+//! The server cannot read: a canary put into everything that a user may put in is found nowhere on
 //! the server's side.
 
 use std::fs::{self, File};
@@ -88,7 +88,7 @@ fn found_in_memory(pid: u32, wanted: &[u8]) -> bool {
         let mut buffer = vec![0; STEP as usize + wanted.len()];
         (from..to).step_by(STEP as usize).any(|at| {
             let len = ((to - at).min(STEP + wanted.len() as u64)) as usize;
-            // What can not be read, such as a guard page, holds nothing.
+            // What cannot be read, such as a guard page, holds nothing.
             memory.read_exact_at(&mut buffer[..len], at).is_ok() && holds(&buffer[..len], wanted)
         })
     })

@@ -61,7 +61,7 @@ fn blocks_that_are_mostly_dead_give_way_in_a_directory() {
     with(&["forget", "--keep-last", "1", "--prune"]);
     let stored = || with(&["stats", "--json"]).summary()["stored_bytes"].as_u64().unwrap();
     let before = stored();
-    assert!(before > 4 << 20, "a prune can not take blocks apart: {before}");
+    assert!(before > 4 << 20, "a prune cannot take blocks apart: {before}");
 
     let would = with(&["compact", "--dry-run", "--json"]).summary();
     assert_eq!(stored(), before, "it was only looked at");

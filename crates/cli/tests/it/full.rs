@@ -248,7 +248,7 @@ fn what_is_verified_is_read_from_the_disk() {
     assert_eq!(names.collect::<Vec<_>>(), ["syncfs", "fadvise64", "pread64"], "{trace}");
 }
 
-/// With a pack that can not be read the log goes on far behind, which is written down before anything else is:
+/// With a pack that cannot be read the log goes on far behind, which is written down before anything else is:
 /// on a full disk by a name alone.
 #[test]
 fn a_full_disk_with_a_damaged_pack_has_room_to_say_where_the_log_goes_on() {

@@ -320,7 +320,7 @@ pub(crate) fn send_signal(process: &Process, signal: Signal) {
     rustix::process::kill_process(pid, signal).expect("it lives");
 }
 
-/// Whether this is root, without whom `what` can not be tested, as in CI it has to be.
+/// Whether this is root, without whom `what` cannot be tested, as in CI it has to be.
 pub(crate) fn is_root(what: &str) -> bool {
     let is_root = holdall_sys::users::effective_uid() == 0;
     holdall_testkit::is_there(&format!("root, as who alone can {what}"), is_root)

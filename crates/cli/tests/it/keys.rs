@@ -365,7 +365,7 @@ fn a_rotation_of_a_directory_s_keys_seals_anew_and_is_not_set_back_unseen() {
         let refused = keyed.run(args).expect(20);
         assert!(refused.stderr.contains("set back to what they were before"), "{}", refused.stderr);
     }
-    // A computer that saw nothing of the second rotation can not know.
+    // A computer that saw nothing of the second rotation cannot know.
     computer.run(keyed.args(&["snapshots"])).expect(0);
 }
 

@@ -8,7 +8,7 @@ use holdall_testkit::{End, Links, is_there};
 
 use crate::house::{Machine, Outcome, Server, run_by};
 
-/// Links of these rates between two network namespaces; `None` where that can not be done.
+/// Links of these rates between two network namespaces; `None` where that cannot be done.
 fn links(bits_per_second: &[u64]) -> Option<Links> {
     let has = |program: &str| Path::new(program).exists();
     let can = effective_uid() == 0 && has("/usr/sbin/ip") && has("/usr/sbin/tc");
@@ -30,7 +30,7 @@ pub(crate) struct Linked {
 }
 
 impl Linked {
-    /// Links of these rates in bits a second; `None` where that can not be done.
+    /// Links of these rates in bits a second; `None` where that cannot be done.
     pub(crate) fn of_rates(bits_per_second: &[u64]) -> Option<Self> {
         let links = links(bits_per_second)?;
         let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! Sectors that a disk can not read any more, however often it is asked: what parity is for.
+//! Sectors that a disk cannot read any more, however often it is asked: what parity is for.
 //!
 //! A real file system says so, a btrfs on an image of which bits were turned; of files too small for that,
 //! strace does.

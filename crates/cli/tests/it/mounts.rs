@@ -66,8 +66,8 @@ impl Mount {
             .then(|| Self { point: point.to_owned() })
     }
 
-    /// Turns a bit of each of these blocks of files on a btrfs, where the disk keeps them: from then on they can
-    /// not be read. Nobody may have anything open there.
+    /// Turns a bit of each of these blocks of files on a btrfs, where the disk keeps them: from then on they cannot
+    /// be read. Nobody may have anything open there.
     pub(crate) fn lose(&self, blocks: &[&[u8]]) {
         succeeds(Command::new("umount").arg(&self.point));
         let image = self.point.with_extension("image");
@@ -220,7 +220,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// `None` where sshfs can not be used.
+    /// `None` where sshfs cannot be used.
     pub(crate) fn new() -> Option<Self> {
         Self::with_proxy("")
     }

@@ -16,7 +16,7 @@ use crate::house::{
 const NOBODY: u32 = 65534;
 const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// A machine whose folders belong to an ordinary user; nothing if it can not be made.
+/// A machine whose folders belong to an ordinary user; nothing if it cannot be made.
 fn ordinary_machine() -> Option<Machine> {
     if !is_root("what an ordinary user may read and restore") {
         return None;
@@ -109,7 +109,7 @@ fn what_lies_behind_a_link_or_a_directory_that_may_only_be_passed_is_backed_up_a
     }
 }
 
-/// A tree of root's with everything that an ordinary user can not restore as it was.
+/// A tree of root's with everything that an ordinary user cannot restore as it was.
 fn tree_of_root(dir: &Path) {
     fs::create_dir_all(dir.join("read-only/below")).unwrap();
     for (name, mode) in [("of-root", 0o640), ("set-user-id", 0o4755), ("own-set-user-id", 0o4755)] {
@@ -187,7 +187,7 @@ fn strict_tells_of_each_that_an_ordinary_user_may_not_restore() {
     assert_eq!(done.summary()["notes"], serde_json::json!([]));
 }
 
-/// Room for what is read is kept by the sizes of files; what can not be opened must not keep it.
+/// Room for what is read is kept by the sizes of files; what cannot be opened must not keep it.
 #[test]
 fn many_files_that_may_not_be_read_do_not_hold_a_backup_up() {
     let Some(machine) = ordinary_machine() else { return };

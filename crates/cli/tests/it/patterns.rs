@@ -1,4 +1,4 @@
-//! Patterns as they are typed, and what is said of those that can not be read.
+//! Patterns as they are typed, and what is said of those that cannot be read.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! Bottlenecks that tests plant for real: processors and disks that are rationed, calls that take longer.
-//! What this computer can not do is a failure under `cargo xtask torture`, and else said and left out.
+//! What this computer cannot do is a failure under `cargo xtask torture`, and else said and left out.
 
 use std::ffi::OsString;
 use std::fs;
@@ -132,7 +132,7 @@ struct Swap {
 }
 
 impl Swap {
-    /// So many bytes; `None` where that can not be done.
+    /// So many bytes; `None` where that cannot be done.
     fn on(bytes: usize) -> Option<Self> {
         let folder = folder();
         let swap = Self { file: folder.path().join("swap"), _folder: folder };
@@ -164,7 +164,7 @@ pub(crate) struct Squeeze {
 }
 
 impl Squeeze {
-    /// With such pauses; `None` where that can not be done.
+    /// With such pauses; `None` where that cannot be done.
     pub(crate) fn every(pause: Duration) -> Option<Self> {
         let swap = Swap::on(512 << 20)?;
         let group = Ration::of_squeezed_memory("m")?;

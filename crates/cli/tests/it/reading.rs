@@ -378,7 +378,7 @@ fn gnu_tar_unpacks_an_archive_into_the_tree_that_was_backed_up() {
     assert!(left.is_empty(), "{} differ: {:#?}", left.len(), &left[..left.len().min(40)]);
 }
 
-/// What GNU tar can not unpack as it was.
+/// What GNU tar cannot unpack as it was.
 fn is_beyond_tar(difference: &Difference) -> bool {
     match difference.field {
         // An archive has no place for a socket.

@@ -159,7 +159,7 @@ fn what_no_repair_can_mend_comes_again_with_the_next_backup() {
     }
 }
 
-/// What can not be read of the snapshot before counts as stored, so the new one needs it too.
+/// What cannot be read of the snapshot before counts as stored, so the new one needs it too.
 #[test]
 fn a_backup_that_meets_a_damaged_snapshot_does_not_end_as_if_all_were_well() {
     let kept = Kept::new();

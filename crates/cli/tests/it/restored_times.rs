@@ -43,7 +43,7 @@ fn a_time_that_the_file_system_can_not_hold_is_told() {
     let done = restore(&target).expect(3);
     let [told] = &done.of_type("error")[..] else { panic!("{}", done.stdout) };
     let message = told["message"].as_str().expect("a message");
-    assert!(message.contains("can not hold its modification time"), "{message}");
+    assert!(message.contains("cannot hold its modification time"), "{message}");
     // Where it is held nothing is said.
     let wide = machine.path("wide");
     restore(&wide).expect(0);

@@ -49,7 +49,7 @@ fn what_is_immutable_is_not_for_another_user_to_write() {
     fs::create_dir_all(target.join("inner")).expect("a folder");
     chattr("+i", &target.join("inner"));
     let said = restore(&machine, &target, &["--overwrite", "never"]).expect(3).stderr;
-    let file = format!("error: {}/inner/0: it can not be made: ", text(&target));
+    let file = format!("error: {}/inner/0: it cannot be made: ", text(&target));
     assert!(said.contains(&file) && said.contains("`lsattr -d`"), "{said}");
     chattr("-i", &target.join("inner"));
     chattr("+i", &target);

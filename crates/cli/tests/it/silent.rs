@@ -1,4 +1,4 @@
-//! Mounts that can not be looked at: one that is dead, and one that does not answer.
+//! Mounts that cannot be looked at: one that is dead, and one that does not answer.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn a_mount_that_does_not_answer_is_left_out_by_a_rule_and_else_said() {
     machine.run(with(&["--exclude", "disk"])).expect(0);
     let told = machine.run(with(&["-x"])).expect(0);
     assert!(
-        told.stderr.contains("lies on another file system, can not be looked at"),
+        told.stderr.contains("lies on another file system, cannot be looked at"),
         "{}",
         told.stderr
     );

@@ -85,7 +85,7 @@ fn a_moment_more_is_no_matter_and_a_history_that_can_not_be_read_does_no_harm() 
     assert_eq!(told.get("slower_than_usual"), None, "a moment is no matter");
     fs::write(&file, "not a line\n").unwrap();
     machine.ok(["backup", "-r", &repo, &source]);
-    assert_eq!(lines(&machine).len(), 1, "the history goes on without what can not be read");
+    assert_eq!(lines(&machine).len(), 1, "the history goes on without what cannot be read");
 }
 
 #[test]

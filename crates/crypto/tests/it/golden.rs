@@ -1,6 +1,6 @@
 //! The golden vectors in `golden/crypto.txt`: fixed secrets and what becomes of them.
 //!
-//! Each line is `NAME = HEXADECIMAL`; names that start with `kept` hold bytes that can not be made
+//! Each line is `NAME = HEXADECIMAL`; names that start with `kept` hold bytes that cannot be made
 //! again (age draws its own randomness, compressors change), and only have to open as they always
 //! did. "(text)" means UTF-8. When the format changes on purpose, the failing test prints the file's new text.
 

@@ -41,13 +41,13 @@ pub trait Telling {
     /// A step.
     ///
     /// # Errors
-    /// If it can not be told.
+    /// If it cannot be told.
     fn row(&mut self, measurement: &Measurement) -> io::Result<()>;
 
     /// A backup or a restore, such as `first backup`, of what, and whether its bytes were moved.
     ///
     /// # Errors
-    /// If it can not be told.
+    /// If it cannot be told.
     fn ran(&mut self, what: (&str, bool), of: &str, ran: &Ran) -> io::Result<()>;
 
     /// A first backup, whose speed is that of the path.

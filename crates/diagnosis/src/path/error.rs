@@ -22,7 +22,7 @@ pub enum PathError {
     /// The server, or the temporary repository.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
-    /// What is to be left out can not be said.
+    /// What is to be left out cannot be said.
     #[error(transparent)]
     Pattern(#[from] PatternError),
     /// The system, or whoever is told; what a server says is within it.
@@ -36,7 +36,7 @@ pub enum PathError {
         /// How much may be measured.
         most_bytes: u64,
     },
-    /// The client can not make a repository.
+    /// The client cannot make a repository.
     #[error(transparent)]
     Client(Box<dyn Error + Send + Sync>),
 }

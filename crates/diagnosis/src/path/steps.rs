@@ -55,7 +55,7 @@ impl Steps<'_> {
     /// Tells the walk.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(super) fn walked(&mut self, row: &Measurement) -> Result<(), PathError> {
         let items = row.operations_per_second;
         self.add("source walk", Layer::SourceMetadata, Needs::Items, (None, items));

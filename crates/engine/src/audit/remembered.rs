@@ -123,7 +123,7 @@ impl Remembering {
         let entries: Vec<u8> =
             chosen.filter_map(Remembered::of).flat_map(|block| block.encode()).collect();
         if !entries.is_empty() {
-            // What can not be written is not asked for.
+            // What cannot be written is not asked for.
             let _ = self.append(&entries);
         }
     }
@@ -234,7 +234,7 @@ impl Round {
 
     /// Forgets blocks that the repository has no more and nobody needs.
     pub(super) fn forget(&mut self, gone: &[Remembered]) {
-        // What can not be written is asked for once more.
+        // What cannot be written is asked for once more.
         let _ = self.rewrite_without(gone);
     }
 

@@ -294,7 +294,7 @@ fn facts(stat: &Stat) -> Facts {
     }
 }
 
-/// Whether nothing shows that a path changed since `before` was recorded. Change times can not be
+/// Whether nothing shows that a path changed since `before` was recorded. Change times cannot be
 /// put back, so an edit shows even if its author hides it; an unsettled entry is always read again. Where there are
 /// none, another file of the same length and time may have been moved there: what has content is read. So is what
 /// may have some although it is said to be empty.

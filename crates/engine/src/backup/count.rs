@@ -20,7 +20,7 @@ use crate::storing::Shared;
 use crate::{Access, EngineError, Run};
 
 /// Counts what a backup would deal with: items, and plain bytes. It looks at every name, and reads
-/// nothing. What can not be read becomes a problem of `run`, whose [`Run::stop`] ends the counting.
+/// nothing. What cannot be read becomes a problem of `run`, whose [`Run::stop`] ends the counting.
 ///
 /// # Errors
 /// [`EngineError::Interrupted`]; [`EngineError::Path`] for a source that is not absolute or not clean.

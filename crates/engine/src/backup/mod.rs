@@ -7,7 +7,7 @@
 //!
 //! The plan goes through the source and the parent snapshot in the same order and sends what is
 //! unchanged straight on. Jobs of some dozen files are read in parallel and used in order; plain
-//! bytes in flight are bounded by a budget that can not deadlock. How many threads walk and read
+//! bytes in flight are bounded by a budget that cannot deadlock. How many threads walk and read
 //! follows what the storage gains from.
 
 mod compare_with_parent;

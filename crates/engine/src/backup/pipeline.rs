@@ -77,7 +77,7 @@ pub fn backup_upon(
     run: &Arc<Run>,
 ) -> Result<BackupSummary, EngineError> {
     let begun = Instant::now();
-    // Directories stay open until what is in them is read. Where the limit can not be raised, what
+    // Directories stay open until what is in them is read. Where the limit cannot be raised, what
     // passes it is told.
     let _ = holdall_sys::limits::raise_open_files();
     let (mut lost, mut losses, mut lapses) = (Lost::default(), 0, 0);
@@ -152,7 +152,7 @@ fn attempt(
     stages.meters.storing.talk.add(opening);
     let result = stages.run(steps, &parents);
     if result.is_err() || options.dry_run {
-        // What was put stays for the next run; a session that can not be closed lapses.
+        // What was put stays for the next run; a session that cannot be closed lapses.
         let _ = access.repository.close_session(&stages.grant.session);
     }
     let mut summary = result?;

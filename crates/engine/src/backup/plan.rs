@@ -27,7 +27,7 @@ const AHEAD_LEFT: usize = 8;
 
 /// What becomes of the paths that a plan finds: jobs, or a count. They come in the order of the tree.
 pub(super) trait ItemSink {
-    /// Takes the next path. What can not be read of the source never comes here.
+    /// Takes the next path. What cannot be read of the source never comes here.
     ///
     /// # Errors
     /// What keeps the plan from going on.
@@ -110,7 +110,7 @@ impl Nothing {
     }
 }
 
-const NOT_ENTERED: &str = "lies on another file system, can not be looked at and is left out";
+const NOT_ENTERED: &str = "lies on another file system, cannot be looked at and is left out";
 
 /// Why something was not seen.
 enum Unseen {
@@ -159,7 +159,7 @@ impl<F: ItemSink> Plan<'_, F> {
     /// Plans all steps: the body of the plan's thread.
     ///
     /// # Errors
-    /// A parent that can not be read, or the wish to stop; what can not be read of the source is a
+    /// A parent that cannot be read, or the wish to stop; what cannot be read of the source is a
     /// problem, no error.
     pub(super) fn run(&mut self, steps: Vec<Step>) -> Result<(), EngineError> {
         for step in steps {

@@ -45,7 +45,7 @@ struct Begun<'a> {
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            // In this order, so that the plan can not go on as if one directory were not readable.
+            // In this order, so that the plan cannot go on as if one directory were not readable.
             self.shared.fail(EngineError::Interrupted);
             *lock(&self.task.state) = State::Done(Err(io::Error::other("the walker panicked")));
             self.task.done.notify_all();

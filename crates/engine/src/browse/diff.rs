@@ -63,7 +63,7 @@ impl DiffSummary {
 /// of the tree, without fetching content, nor nodes that both have.
 ///
 /// # Errors
-/// [`EngineError::NoPath`] if neither has the path; [`EngineError::Damaged`] for a tree that can not
+/// [`EngineError::NoPath`] if neither has the path; [`EngineError::Damaged`] for a tree that cannot
 /// be read on; [`EngineError::Interrupted`]; the first error of `visit`.
 pub fn diff(
     access: &Access,

@@ -27,7 +27,7 @@ pub struct Version<'a> {
 /// all be of that path. A copy stands where its original would.
 ///
 /// # Errors
-/// [`EngineError::Damaged`] for a tree that can not be read; [`EngineError::Interrupted`].
+/// [`EngineError::Damaged`] for a tree that cannot be read; [`EngineError::Interrupted`].
 pub fn history<'a>(
     access: &Access,
     snapshots: &[&'a Snapshot],

@@ -19,7 +19,7 @@ pub struct ListedEntry<'a> {
 /// `recursive` is set; for anything else the entry itself.
 ///
 /// # Errors
-/// [`EngineError::NoPath`] if nothing is there; [`EngineError::Damaged`] for a tree that can not be
+/// [`EngineError::NoPath`] if nothing is there; [`EngineError::Damaged`] for a tree that cannot be
 /// read on; [`EngineError::Interrupted`]; the first error of `visit`.
 pub fn list(
     access: &Access,

@@ -8,7 +8,7 @@
 //! A leaf without a fingerprint has zeros. The file is written as a run goes on and takes its place
 //! when the snapshot is committed; one that is missing, cut short or of another snapshot is not
 //! used. It may be lost, damaged or written by others without harm: which leaves there are, the
-//! tree says, and nobody without the keys has a fingerprint that fits. A cache that can not be
+//! tree says, and nobody without the keys has a fingerprint that fits. A cache that cannot be
 //! written is a slower next run, nothing more.
 
 use std::fs::File;
@@ -55,7 +55,7 @@ impl KnownLeaves {
         let wanted = half(leaf);
         let mut record = [0; RECORD_BYTES];
         loop {
-            // Where the file ends or can not be read, nothing more is known.
+            // Where the file ends or cannot be read, nothing more is known.
             self.file.read_exact(&mut record).ok()?;
             let (halves, _) = record.as_chunks::<HALF_BYTES>();
             match halves {
@@ -72,7 +72,7 @@ impl KnownLeaves {
 /// The fingerprints of a snapshot that is being made.
 #[derive(Debug)]
 pub(crate) struct NewLeaves {
-    /// Nothing if it can not be written, or was to be.
+    /// Nothing if it cannot be written, or was to be.
     file: Option<BufWriter<File>>,
     written_at: PathBuf,
     place: PathBuf,
@@ -108,7 +108,7 @@ impl NewLeaves {
             file.flush()
         });
         if self.file.is_some() {
-            // If it can not, the old file stays, which is another snapshot's.
+            // If it cannot, the old file stays, which is another snapshot's.
             let _ = put_in_place(&self.written_at, &self.place);
         }
     }

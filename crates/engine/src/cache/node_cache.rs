@@ -3,7 +3,7 @@
 //!
 //! Blocks stay sealed: the cache may be read by others, lost or damaged without harm. It is a log
 //! of `| length u32 | block |`; which node is where is found by reading the tables when the file is
-//! opened and kept as 4 bytes a node, half a byte an entry. A torn end is cut off. Whoever can not lock
+//! opened and kept as 4 bytes a node, half a byte an entry. A torn end is cut off. Whoever cannot lock
 //! the file works without a cache.
 
 use std::io;

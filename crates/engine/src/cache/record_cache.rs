@@ -9,7 +9,7 @@
 //! last one are those that it has, by a digest over all of them, and each is opened and checked as one
 //! that was just sent, but for signatures that were checked before (`checked_records`). So a cache that
 //! is missing, cut short, damaged, or lacks what another machine or process published in between, costs
-//! one listing of everything and is written anew. One that can not be written is a slower next run,
+//! one listing of everything and is written anew. One that cannot be written is a slower next run,
 //! nothing more.
 
 use std::io::{self, Write};

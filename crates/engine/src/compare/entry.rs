@@ -13,7 +13,7 @@ use crate::run::lock;
 /// A file's identity on its computer: device and inode.
 type Identity = (u64, u64);
 
-/// What an ordinary user can not restore is not a difference.
+/// What an ordinary user cannot restore is not a difference.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rights {
     pub(super) privileged: bool,

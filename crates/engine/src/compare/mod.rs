@@ -30,7 +30,7 @@ const THREADS: usize = 2;
 /// attributes are then not compared.
 ///
 /// # Errors
-/// [`EngineError::Path`] if one of the two can not be opened; [`EngineError::Interrupted`].
+/// [`EngineError::Path`] if one of the two cannot be opened; [`EngineError::Interrupted`].
 pub fn compare(
     source: &Path,
     restored: &Path,

@@ -26,7 +26,7 @@ pub struct Difference {
 /// What a comparison found. Lists keep the first thousand paths, counts know them all.
 #[derive(Debug, Clone, Default)]
 pub struct CompareReport {
-    /// Whether there is no difference, other than in what changed meanwhile or can not be read.
+    /// Whether there is no difference, other than in what changed meanwhile or cannot be read.
     pub identical: bool,
     /// Differences.
     pub differences: Vec<Difference>,
@@ -36,7 +36,7 @@ pub struct CompareReport {
     pub changed_meanwhile: Vec<Vec<u8>>,
     /// How many of those there are.
     pub changed_count: u64,
-    /// Paths of the source that this user can not read, and that a backup therefore lacks.
+    /// Paths of the source that this user cannot read, and that a backup therefore lacks.
     pub unreadable: Vec<Vec<u8>>,
     /// How many of those there are.
     pub unreadable_count: u64,

@@ -144,7 +144,7 @@ impl<'a> Comparison<'a> {
         match next.parent.restored.open_child(name) {
             Ok(restored) => Some(Pair { source, restored, path }),
             Err(error) => {
-                lock(&self.report).differs(path, format!("can not be opened: {error}"));
+                lock(&self.report).differs(path, format!("cannot be opened: {error}"));
                 None
             }
         }
@@ -321,7 +321,7 @@ impl<'a> Comparison<'a> {
         match error.kind() {
             io::ErrorKind::NotFound => report.changed(path),
             io::ErrorKind::PermissionDenied => report.not_readable(path),
-            _ => report.differs(path, format!("the source can not be read: {error}")),
+            _ => report.differs(path, format!("the source cannot be read: {error}")),
         }
     }
 

@@ -158,7 +158,7 @@ impl<'a> Copier<'a> {
     /// Copies a snapshot, unless the destination has it: as its origin, or as any copy of that.
     ///
     /// # Errors
-    /// [`EngineError::Damaged`] if something that it needs can not be had from the source: others
+    /// [`EngineError::Damaged`] if something that it needs cannot be had from the source: others
     /// can still be copied; [`EngineError::Repository`], [`EngineError::Interrupted`]. No snapshot
     /// was committed then.
     pub fn copy(&mut self, snapshot: &Snapshot, run: &Arc<Run>) -> Result<Copied, EngineError> {

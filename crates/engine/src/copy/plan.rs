@@ -87,7 +87,7 @@ impl<'a> Plan<'a> {
     /// Plans the copy of a snapshot: the body of the planning thread.
     ///
     /// # Errors
-    /// A tree that can not be read; [`EngineError::Interrupted`].
+    /// A tree that cannot be read; [`EngineError::Interrupted`].
     pub(super) fn run(&mut self, snapshot: &Snapshot, before: Before) -> Result<(), EngineError> {
         if let Some(root) = before.checkpoint {
             self.checkpoint(root)?;

@@ -19,7 +19,7 @@ pub(super) struct Rebuild<'a> {
     pub(super) content: Option<ContentBuilder>,
     /// Contents of the next entry that are complete.
     pub(super) contents: Vec<Content>,
-    /// Why the next entry can not be copied.
+    /// Why the next entry cannot be copied.
     pub(super) damage: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Rebuild<'_> {
     /// Turns windows into pieces until there are no more: the body of the rebuilding thread.
     ///
     /// # Errors
-    /// [`EngineError::Damaged`] names the first path whose content can not be had.
+    /// [`EngineError::Damaged`] names the first path whose content cannot be had.
     pub(super) fn run(&mut self) -> Result<(), EngineError> {
         while let Ok(window) = self.meters.rebuild.waiting_in(|| self.windows.recv()) {
             self.shared.check()?;

@@ -48,7 +48,7 @@ impl Copier<'_> {
         if copied.is_err() {
             // What is on its way may not arrive.
             self.known.clear();
-            // What was put stays for the next run; a session that can not be closed lapses.
+            // What was put stays for the next run; a session that cannot be closed lapses.
             let _ = repository.close_session(&grant.session);
         }
         copied

@@ -136,7 +136,7 @@ fn what_is_damaged_is_not_copied_and_what_was_until_then_is_not_fetched_again() 
     let of = Snapshot { pinned: true, ..pair.back_up() };
     let broken = pair.source.access.keys.ids().chunk_id(&last);
     pair.source.repository.damage(&broken);
-    let error = pair.copy(&of).expect_err("it can not be read");
+    let error = pair.copy(&of).expect_err("it cannot be read");
     // The file before it may share its block.
     let below = pair.folder.path().to_str().unwrap();
     let names_it = matches!(&error, EngineError::Damaged { what, .. } if what.starts_with(below));

@@ -31,7 +31,7 @@ pub(super) enum Step {
     Keep { path: PathKey, entry: Box<Entry> },
 }
 
-/// A chunk under its new id, or why it can not be had.
+/// A chunk under its new id, or why it cannot be had.
 pub(super) type Copied = Result<NewChunk, String>;
 
 /// A closed window; its chunks come through `chunks`.

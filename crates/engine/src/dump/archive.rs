@@ -17,7 +17,7 @@ impl Planner<'_> {
     /// Plans everything from the directory `top` down.
     ///
     /// # Errors
-    /// [`EngineError::Damaged`] and other reasons why the tree can not be read.
+    /// [`EngineError::Damaged`] and other reasons why the tree cannot be read.
     pub(super) fn archive(
         mut self,
         nodes: Nodes,

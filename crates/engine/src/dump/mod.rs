@@ -97,7 +97,7 @@ impl<'a> Dump<'a> {
     /// Writes it.
     ///
     /// # Errors
-    /// [`EngineError::Io`] if `out` takes no more; [`EngineError::Damaged`] for what can not be
+    /// [`EngineError::Io`] if `out` takes no more; [`EngineError::Damaged`] for what cannot be
     /// read; [`EngineError::Interrupted`]; [`EngineError::Repository`]. What was written until then
     /// is not whole.
     pub fn write(&self, out: &mut dyn Write, run: &Run) -> Result<DumpSummary, EngineError> {
@@ -126,7 +126,7 @@ impl<'a> Dump<'a> {
         let planner = Planner { reader, parts, links, groups, sockets, run };
         // Of the fetchers alone: where there is none, orders are dropped, and nothing waits for them.
         let (failure, orders_out) = (&Failure::default(), Arc::new(Mutex::new(orders_out)));
-        // What can not be planned lies behind everything that was: it is told last.
+        // What cannot be planned lies behind everything that was: it is told last.
         let unplanned = &Failure::default();
         std::thread::scope(|scope| {
             let fail = |error| failure.note(error);

@@ -13,7 +13,7 @@ use crate::{EngineError, Run};
 pub(super) enum Stop {
     /// Nobody takes the parts any more; why is known elsewhere.
     Ended,
-    /// Something can not be read.
+    /// Something cannot be read.
     Failed(EngineError),
 }
 
@@ -53,7 +53,7 @@ impl Planner<'_> {
     /// Plans a file as it is: holes become zeros.
     ///
     /// # Errors
-    /// [`EngineError::Damaged`] and other reasons why it can not be read.
+    /// [`EngineError::Damaged`] and other reasons why it cannot be read.
     pub(super) fn file(mut self, path: &PathKey, entry: Entry) -> Result<(), EngineError> {
         let planned = self.whole_file(path, entry);
         self.parts.ended(planned)
@@ -130,7 +130,7 @@ impl Parts<'_> {
         if self.0.window.is_empty() { Ok(()) } else { Ok(self.0.pass_on()?) }
     }
 
-    /// Ends the stream as the planning ended: what lies before something that can not be read is
+    /// Ends the stream as the planning ended: what lies before something that cannot be read is
     /// passed on. An end that is known elsewhere is taken for none.
     pub(super) fn ended(&mut self, planned: Result<(), Stop>) -> Result<(), EngineError> {
         match planned {
@@ -149,7 +149,7 @@ pub(super) fn layout_of(path: &PathKey, entry: &Entry) -> Result<Layout, EngineE
     Layout::of(entry).map_err(|error| damaged(path, error))
 }
 
-/// Says that a path can not be dumped.
+/// Says that a path cannot be dumped.
 pub(super) fn damaged(path: &PathKey, reason: impl ToString) -> EngineError {
     EngineError::damaged(String::from_utf8_lossy(&path.to_absolute()), reason)
 }

@@ -5,7 +5,7 @@
 //! | extended header 512 | its records, padded | header 512 | sparse map, padded | content, padded |
 //! ```
 //!
-//! The first two are there only where the header alone can not say it. Names and values are the bytes
+//! The first two are there only where the header alone cannot say it. Names and values are the bytes
 //! that they are: pax would have them in UTF-8, GNU tar gives them back unchanged. Written here, for
 //! no library can: keys of attributes need not be UTF-8 either.
 //!

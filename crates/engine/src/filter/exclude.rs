@@ -101,7 +101,7 @@ impl LocalRules {
     }
 
     /// Reads the `.holdallignore` in the directory at absolute `path`, if there is a file of that
-    /// name. What can not be read of it is given back, line by line; the rest counts.
+    /// name. What cannot be read of it is given back, line by line; the rest counts.
     pub(crate) fn read(dir: &Dir, path: &[u8]) -> Option<(Self, Vec<String>)> {
         let mut patterns = Patterns::below(path);
         let name = Name::new(IGNORE_FILE).ok()?;

@@ -84,7 +84,7 @@ struct Walk<'a, O> {
     theirs: Cursor<Nodes>,
     our_lists: Nodes,
     their_lists: Nodes,
-    /// Whether part of the own tree between the last entry and the next can not be read.
+    /// Whether part of the own tree between the last entry and the next cannot be read.
     in_gap: bool,
     named: Named<'a, O>,
 }
@@ -225,7 +225,7 @@ struct Named<'a, O> {
 }
 
 impl<O: Outlet> Named<'_, O> {
-    /// Notes why a path can not be mended; the first reason is enough.
+    /// Notes why a path cannot be mended; the first reason is enough.
     fn note(&mut self, path: &PathKey, reason: &str) {
         let is_noted = self.notes.last().is_some_and(|(noted, _)| noted == path);
         if !is_noted && self.notes.len() < super::PATHS_KEPT {
@@ -293,7 +293,7 @@ impl<O: Outlet> Named<'_, O> {
         Ok(())
     }
 
-    /// Names a content of the copy anew; `None` if it can not be read.
+    /// Names a content of the copy anew; `None` if it cannot be read.
     fn content(
         &mut self,
         path: &PathKey,

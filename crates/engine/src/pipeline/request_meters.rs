@@ -117,7 +117,7 @@ mod tests {
         };
         meters.count(Duration::from_secs(10), &times);
         assert_eq!(meters.snapshot().map(|part| part.working_seconds), [4.0, 1.0, 2.0, 3.0]);
-        // A server that lies can not make a request longer than it was seen to be.
+        // A server that lies cannot make a request longer than it was seen to be.
         let absurd = RequestTimes { cpu_seconds: 1e9, disk_seconds: f64::NAN, ..times };
         meters.count(Duration::from_secs(2), &absurd);
         assert_eq!(meters.snapshot().map(|part| part.working_seconds), [4.0, 2.0, 3.0, 3.0]);

@@ -1,4 +1,4 @@
-//! The threads of a run's stages: one that can not be started, or that panics, ends the run.
+//! The threads of a run's stages: one that cannot be started, or that panics, ends the run.
 //!
 //! Stages wait for each other through queues, and the end of a queue tells that the work before it is done.
 //! So a stage that is not there or died must say so before its queues end: nothing short counts as whole,

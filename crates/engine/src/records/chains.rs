@@ -1,6 +1,6 @@
 //! The chains of records: each machine's records count from 1, and each names the one before it.
 //!
-//! A keeper can not forge a record, but it can leave some out, or show to one reader what it does not
+//! A keeper cannot forge a record, but it can leave some out, or show to one reader what it does not
 //! show to another. What is left out in the middle shows in the next record of that machine: the one
 //! that it names is not there. What no chain tells is whether its end is the true end; that a client
 //! knows of the records that it has receipts for, and of no others.
@@ -9,7 +9,7 @@
 //! between and has both now, or a record came back that was damaged for a while. Nothing is missing
 //! then, and nothing is wrong but that it happened.
 //!
-//! A record that is damaged can not say whose it is, so it accounts for one that is missing behind the
+//! A record that is damaged cannot say whose it is, so it accounts for one that is missing behind the
 //! last good one. Forgotten records are counted by their tombstones.
 
 use std::collections::HashMap;
@@ -56,7 +56,7 @@ struct Chain {
 }
 
 impl Chains {
-    /// Counts a record that can not be read.
+    /// Counts a record that cannot be read.
     pub(crate) fn add_damaged(&mut self) {
         self.damaged = self.damaged.saturating_add(1);
     }

@@ -58,7 +58,7 @@ impl GoneRecord {
 /// one, and here.
 ///
 /// # Errors
-/// If the repository can not be written.
+/// If the repository cannot be written.
 pub fn give_up(
     cache: &Path,
     owner: &dyn OwnedRepository,

@@ -14,7 +14,7 @@ use holdall_tree::{Content, Entry};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lost {
     ids: HashSet<ObjectId>,
-    /// Whether the parents' trees can not be read, so that nobody knows what they have.
+    /// Whether the parents' trees cannot be read, so that nobody knows what they have.
     pub(crate) parents: bool,
 }
 

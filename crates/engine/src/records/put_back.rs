@@ -18,7 +18,7 @@ use crate::{Access, EngineError};
 /// or `second`, and says which. With `dry_run` says only which there are; not all of those may be taken.
 ///
 /// # Errors
-/// If the records can not be listed, or one can not be stored; those before it are.
+/// If the records cannot be listed, or one cannot be stored; those before it are.
 pub fn put_back_records(
     access: &Access,
     known: Vec<Bytes>,
@@ -38,7 +38,7 @@ pub fn put_back_records(
     let taken = offer_in_turn(offered, |record| match dry_run {
         true => Ok(true),
         false => match access.repository.put_back_record(&record.stored) {
-            // Something else is in its place, such as a tombstone that can not be read, or it was given up: that is
+            // Something else is in its place, such as a tombstone that cannot be read, or it was given up: that is
             // told as what it is.
             Err(RepositoryError::Refused { .. }) => Ok(false),
             put_back => put_back.map(|()| true),

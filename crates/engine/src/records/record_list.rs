@@ -93,7 +93,7 @@ fn list_anew(
 /// takes no key.
 ///
 /// # Errors
-/// If the records can not be listed, or what is stored can not be asked for.
+/// If the records cannot be listed, or what is stored cannot be asked for.
 pub fn gone_records(
     cache: &Path,
     repository: &dyn Repository,
@@ -166,7 +166,7 @@ pub(crate) fn list_records(repository: &dyn Repository) -> Result<Vec<ListedReco
 ///
 /// # Errors
 /// [`EngineError::Damaged`] for a list that is not in the order of the log;
-/// [`RepositoryError::OtherRecords`]; if the repository can not be asked; what `take` fails with.
+/// [`RepositoryError::OtherRecords`]; if the repository cannot be asked; what `take` fails with.
 pub fn each_record_behind(
     repository: &dyn Repository,
     mut after_position: u64,

@@ -70,7 +70,7 @@ mod tests {
         RecordHead { sequence, ..stored_record(&key, &key, 1).record.head }
     }
 
-    /// The positions of what can not be, where snapshots of these numbers are left.
+    /// The positions of what cannot be, where snapshots of these numbers are left.
     fn implausible(gone: &[(RecordHead, TombstoneReason)], left: &[u64]) -> Vec<u64> {
         let mut let_go = RetentionTombstones::default();
         for (position, (head, reason)) in (10..).zip(gone) {

@@ -49,7 +49,7 @@ impl Snapshot {
     }
 }
 
-/// A record that is stored and can not be used. No other suffers from it.
+/// A record that is stored and cannot be used. No other suffers from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedRecord {
     /// The log position that it lies at.

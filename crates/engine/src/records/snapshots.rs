@@ -61,7 +61,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Whether no record is known that can not be seen.
+    /// Whether no record is known that cannot be seen.
     pub fn is_all(&self) -> bool {
         let is_left_out = |kind| matches!(kind, BreakKind::LeftOut(_));
         self.damaged.is_empty()
@@ -85,7 +85,7 @@ impl Listed {
 /// # Errors
 /// [`EngineError::Damaged`] for a list that is not in the order of the log;
 /// [`RepositoryError::OtherFormat`](holdall_protocol::RepositoryError::OtherFormat) for a record of
-/// a version that is to come; if the repository can not be asked.
+/// a version that is to come; if the repository cannot be asked.
 pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
     let records = list_records(access.repository.as_ref())?;
     let mut opening = Opening::of(access);
@@ -188,7 +188,7 @@ impl<'a> Opening<'a> {
 
     fn finish(mut self) -> Listed {
         amend(&mut self.found, self.amendments);
-        // What can not be seen may be what follows.
+        // What cannot be seen may be what follows.
         if self.found.is_all() {
             let impossible = self.let_go.implausible(&self.found.snapshots);
             self.found.damaged.extend(impossible);
@@ -263,7 +263,7 @@ fn open_record(
 ) -> Result<(Snapshot, RecordHead), EngineError> {
     let damaged = |reason: String| EngineError::damaged("a record", reason);
     if listed.stored.is_empty() {
-        return Err(damaged("its file can not be read".into()));
+        return Err(damaged("its file cannot be read".into()));
     }
     let stored = StoredRecord::decode_with(&listed.stored, signatures)
         .map_err(|error| EngineError::unreadable("a record", &error))?;

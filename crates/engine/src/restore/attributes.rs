@@ -140,7 +140,7 @@ impl Finish<'_> {
             Held::Kept => {}
             Held::Coarser => context.note_coarse(self.path),
             Held::Other => {
-                let reason = "the target's file system can not hold its modification time and keeps another: \
+                let reason = "the target's file system cannot hold its modification time and keeps another: \
                               restore it to ext4 with inodes of 256 bytes, btrfs or XFS";
                 context.problem(&(self.path)(), reason);
             }
@@ -178,7 +178,7 @@ impl Finish<'_> {
         let attributes = match attributes {
             Ok(attributes) => attributes,
             Err(error) => {
-                let reason = format!("its attributes can not be read: {error}");
+                let reason = format!("its attributes cannot be read: {error}");
                 self.context.run.damage(&(self.path)(), reason);
                 return Attributes::default();
             }

@@ -29,7 +29,7 @@ pub(super) fn remove_left(dir: &TargetDir) {
         left.extend(names.filter(|name| is_beside(name)).map(Into::into));
         Ok(())
     });
-    // One that can not be listed, or removed, is in nobody's way.
+    // One that cannot be listed, or removed, is in nobody's way.
     let _ = listed;
     for name in left.iter().filter_map(|name| Name::new(name).ok()) {
         let is_ours = |there: Stat| {

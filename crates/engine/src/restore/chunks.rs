@@ -110,7 +110,7 @@ impl Chunks {
     }
 
     /// Fills one order after the other until there are no more. Orders that are `unwanted` by now, and
-    /// those that `fail` because the repository can not be asked, are dropped: whoever waits for one
+    /// those that `fail` because the repository cannot be asked, are dropped: whoever waits for one
     /// finds its reply closed.
     pub(crate) fn fill(
         &self,
@@ -142,7 +142,7 @@ impl Chunks {
     /// Gets chunks, in order. One that is damaged or missing is an error in its place.
     ///
     /// # Errors
-    /// [`EngineError::Repository`] if the repository can not be asked.
+    /// [`EngineError::Repository`] if the repository cannot be asked.
     pub(crate) fn get(
         &self,
         opener: &mut Opener,

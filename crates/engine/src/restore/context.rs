@@ -250,7 +250,7 @@ impl<'a> Context<'a> {
     pub(super) fn read_back(&self) {
         let ends = || self.stopping();
         self.read_back.finish(ends, |unread| match unread {
-            Unread::File(path, error) => self.not_done(path, "it can not be read back", &error),
+            Unread::File(path, error) => self.not_done(path, "it cannot be read back", &error),
             Unread::All(error) => {
                 self.fail(EngineError::io("writing what was restored to the disk", error));
             }

@@ -142,7 +142,7 @@ impl<'a> Directory<'a> {
         Self { node }
     }
 
-    /// Opens it, making it and whatever is missing above it; `None` if one can not be made, which
+    /// Opens it, making it and whatever is missing above it; `None` if one cannot be made, which
     /// was reported once.
     pub(super) fn open(&self) -> Option<OpenDirectory<'_>> {
         let node = self.node.as_deref()?;
@@ -218,7 +218,7 @@ impl<'a> Node<'a> {
                 Some(opened)
             }
             Err(error) => {
-                let what = "the directory can not be made, and nothing below it";
+                let what = "the directory cannot be made, and nothing below it";
                 self.context.write_failed(self.snapshot_path(b""), what, &error);
                 None
             }

@@ -28,7 +28,7 @@ pub(crate) struct Run {
 /// Why an entry's content has no place in its file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayoutError {
-    #[error("its extents can not be read: {0}")]
+    #[error("its extents cannot be read: {0}")]
     Extents(#[from] FormatError),
     #[error("its content has {content_bytes} bytes, but should have {expected_bytes}")]
     Length { content_bytes: u64, expected_bytes: u64 },

@@ -2,7 +2,7 @@
 //! they are.
 //!
 //! A later member may be read when the first is not finished yet, for writers work side by side; it
-//! then waits. That can not deadlock: entries are handed out in order, and only later ones wait for
+//! then waits. That cannot deadlock: entries are handed out in order, and only later ones wait for
 //! earlier ones. Where each first member lies is kept in a file without a name, for a tree can have
 //! millions of groups: in memory each takes 24 bytes.
 

@@ -11,7 +11,7 @@
 //! Invariants: nothing is made outside the target, for every name is a checked single component in a
 //! directory that is held open; memory is bounded by a few windows and a small cache, whatever the
 //! size of files; entries are handed out in tree order, so whoever waits for an earlier entry waits
-//! for something that goes on. What can not be restored is reported, and not left half-made: who is
+//! for something that goes on. What cannot be restored is reported, and not left half-made: who is
 //! killed leaves what tells of itself that it is ([`unfinished`]), and what reads back otherwise than it was
 //! written stays as the disk gives it.
 
@@ -100,10 +100,10 @@ const MAX_WRITERS: usize = 16;
 /// paths below it, or, where `path` is given, what is at that path itself: a directory's content
 /// and metadata, or anything else under its name.
 ///
-/// What can not be restored is noted with [`Run::problem`] and the rest goes on.
+/// What cannot be restored is noted with [`Run::problem`] and the rest goes on.
 ///
 /// # Errors
-/// [`EngineError::Path`] if the target can not be used or holds something; [`EngineError::NoPath`];
+/// [`EngineError::Path`] if the target cannot be used or holds something; [`EngineError::NoPath`];
 /// [`EngineError::Io`] if it is full; [`EngineError::Interrupted`]; [`EngineError::Repository`] if
 /// the repository is lost. What was restored until then stays, without a half-written file.
 pub fn restore(
@@ -193,7 +193,7 @@ fn end(context: &Context<'_>, top: Directory<'_>) {
         && let Err(error) = open.allowing(|| mark::remove(open.dir))
         && error.kind() != ErrorKind::NotFound
     {
-        context.write_failed(top.path(mark::NAME), "it can not be removed, remove it", &error);
+        context.write_failed(top.path(mark::NAME), "it cannot be removed, remove it", &error);
     }
     drop(top);
     match context.root.sync() {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use crossbeam_channel::Sender;
 use holdall_tree::ChunkRef;
 
-/// A chunk's bytes, or why they can not be had.
+/// A chunk's bytes, or why they cannot be had.
 pub(crate) type Chunk = Result<Bytes, String>;
 
 /// Chunks that a window needs.

@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Says behind which entry something can not be read.
+    /// Says behind which entry something cannot be read.
     fn tell_damage(&self, error: &EngineError) {
         let after = PathKey::from_bytes(self.key.clone()).unwrap_or_default();
         let reason = format!("what comes after it is damaged: {error}");
@@ -194,7 +194,7 @@ impl<'a> Planner<'a> {
             self.context.fail(error);
             return Err(Ended);
         }
-        let reason = format!("its {what} can not be read: {error}");
+        let reason = format!("its {what} cannot be read: {error}");
         self.context.run.damage(&path.to_absolute(), reason);
         Ok(())
     }

@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
     /// Gives each piece of a content with its position.
     ///
     /// # Errors
-    /// [`EngineError::Damaged`] for a content that can not be had; the first error of `take`.
+    /// [`EngineError::Damaged`] for a content that cannot be had; the first error of `take`.
     pub(super) fn each<E: From<EngineError>>(
         &mut self,
         content: &Content,
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads attributes that do not lie in the entry into it; those that can not be read stay where they are.
+    /// Reads attributes that do not lie in the entry into it; those that cannot be read stay where they are.
     ///
     /// # Errors
     /// As [`Reader::read`].
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
     /// Reads a whole content of at most `limit_bytes`.
     ///
     /// # Errors
-    /// [`EngineError::Damaged`] if it can not be had or is longer.
+    /// [`EngineError::Damaged`] if it cannot be had or is longer.
     pub(super) fn read(
         &mut self,
         content: &Content,

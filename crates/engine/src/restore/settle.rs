@@ -9,7 +9,7 @@
 //! writers ── whole files ──> one thread: a batch, syncfs ──> mode, close, name ──> directories
 //! ```
 //!
-//! A file whose batch can not be written is reported, and stays unfinished; so is one that was being written
+//! A file whose batch cannot be written is reported, and stays unfinished; so is one that was being written
 //! meanwhile, for the system tells of each error once. A directory that has files here is finished after them.
 
 use std::collections::BTreeSet;
@@ -98,16 +98,16 @@ impl<'a> Whole<'a> {
         if let (Some((file, _)), Place::Beside(_)) = (&self.file, place) {
             content::tell_closed(context, file).map_err(|error| {
                 context.links.fail_first(self.membership, || place.remove(open.dir, name));
-                ("it can not be written", error)
+                ("it cannot be written", error)
             })?;
         }
         let kept = context.links.keep_first(self.membership, || place.keep(open.dir, name));
-        kept.map_err(|error| ("it can not be made", error))?;
+        kept.map_err(|error| ("it cannot be made", error))?;
         let Some((file, last)) = self.file.take() else { return Ok(()) };
         last.apply(context, Subject::Open(file.as_fd()), &|| self.path());
         content::close(context, file).map_err(|error| {
             context.links.fail_first(self.membership, || place.remove(open.dir, name));
-            ("it can not be written", error)
+            ("it cannot be written", error)
         })
     }
 
@@ -139,7 +139,7 @@ impl<'a> Settler<'a> {
     /// A settler of the files below `target`.
     ///
     /// # Errors
-    /// If the target can not be looked at.
+    /// If the target cannot be looked at.
     pub(super) fn new(
         context: &'a Context<'a>,
         target: &Path,

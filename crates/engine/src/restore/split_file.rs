@@ -31,7 +31,7 @@ pub(super) struct SplitFile<'a> {
     entry: Entry,
     layout: Layout,
     membership: Membership,
-    /// Nothing inside if it can not be made or is not to be replaced.
+    /// Nothing inside if it cannot be made or is not to be replaced.
     file: OnceLock<Option<Target>>,
     /// What is there is kept, and is what the snapshot has.
     is_stored: AtomicBool,
@@ -95,7 +95,7 @@ impl<'a> SplitFile<'a> {
                 self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
             }
             Err(error) => {
-                self.fail(|path| self.context.write_failed(path, "it can not be written", &error));
+                self.fail(|path| self.context.write_failed(path, "it cannot be written", &error));
             }
         }
     }
@@ -125,7 +125,7 @@ impl<'a> SplitFile<'a> {
                 add(&self.context.tally.skipped, 1);
             }
             Err(error) => {
-                self.fail(|path| self.context.write_failed(path, "it can not be made", &error));
+                self.fail(|path| self.context.write_failed(path, "it cannot be made", &error));
             }
         }
         None
@@ -161,7 +161,7 @@ impl<'a> SplitFile<'a> {
         }
         let path = || self.path();
         if let Err(error) = self.filling(&file, &path).set_size(entry.size) {
-            self.fail(|path| context.write_failed(path, "its size can not be set", &error));
+            self.fail(|path| context.write_failed(path, "its size cannot be set", &error));
             place.discard(context, &file, (open.dir, name));
             return false;
         }

@@ -30,7 +30,7 @@ impl Stored<'_> {
     }
 
     /// Whether a file holds the entry's content. It is not fetched: what is there is read, and named as it would
-    /// be. One that can not be read is not the same.
+    /// be. One that cannot be read is not the same.
     pub(super) fn is_content_of(&self, dir: &Dir, name: Name<'_>, entry: &Entry) -> bool {
         dir.open_file(name).is_ok_and(|(file, _)| self.fits(&file, entry).unwrap_or(false))
     }

@@ -67,7 +67,7 @@ pub(super) struct Target {
 /// to what is wanted only.
 ///
 /// # Errors
-/// [`EngineError::Path`] if it can not be made or opened, or holds something and nothing is said of
+/// [`EngineError::Path`] if it cannot be made or opened, or holds something and nothing is said of
 /// overwriting.
 pub(super) fn open(
     target: &Path,
@@ -93,10 +93,10 @@ pub(super) fn open(
     }
     std::fs::create_dir_all(target)
         .map_err(|error| (if_immutable(&error), error))
-        .map_err(|(why, error)| format!("it can not be made: {error}{why}; name another folder"))
+        .map_err(|(why, error)| format!("it cannot be made: {error}{why}; name another folder"))
         .map_err(unusable)?;
     let root = TargetDir::open_root(target)
-        .map_err(|error| unusable(format!("it can not be opened: {error}")))?;
+        .map_err(|error| unusable(format!("it cannot be opened: {error}")))?;
     let holds_something = holds_something(&root);
     if holds_something && options.overwrite.is_none() {
         return Err(refused());

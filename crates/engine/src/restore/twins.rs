@@ -80,7 +80,7 @@ fn swap_case(byte: &u8) -> u8 {
     if byte.is_ascii_alphabetic() { byte ^ 0x20 } else { *byte }
 }
 
-/// That a name can not be made, for it is another one's on the target.
+/// That a name cannot be made, for it is another one's on the target.
 pub(super) fn taken_for(other: &[u8]) -> io::Error {
     let other = other.escape_ascii();
     let reason = format!(

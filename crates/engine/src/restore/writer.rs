@@ -68,11 +68,11 @@ enum Failure {
     Skipped,
     /// There is something that is kept, and others of its group may be linked to it.
     AlreadyThere,
-    /// It can not be made or written.
+    /// It cannot be made or written.
     Write(&'static str, io::Error),
     /// What is stored of it is damaged.
     Stored(String),
-    /// The restore can not go on.
+    /// The restore cannot go on.
     Engine(EngineError),
 }
 
@@ -83,11 +83,11 @@ impl From<EngineError> for Failure {
 }
 
 fn cannot_make(error: io::Error) -> Failure {
-    Failure::Write("it can not be made", error)
+    Failure::Write("it cannot be made", error)
 }
 
 fn cannot_write(error: io::Error) -> Failure {
-    Failure::Write("it can not be written", error)
+    Failure::Write("it cannot be written", error)
 }
 
 impl<'a> Writer<'a> {
@@ -386,7 +386,7 @@ impl<'a> Writer<'a> {
         Ok(None)
     }
 
-    /// Links an entry to what is at that path below the target; `None` if it can not be reached.
+    /// Links an entry to what is at that path below the target; `None` if it cannot be reached.
     fn link_to(
         &mut self,
         first: &[u8],

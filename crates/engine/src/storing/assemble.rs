@@ -149,7 +149,7 @@ impl Assembler<'_> {
         }
     }
 
-    /// Adds an entry to the new tree, and says whether it is there: one that a tree can not have is a
+    /// Adds an entry to the new tree, and says whether it is there: one that a tree cannot have is a
     /// problem of its path, and not of all others.
     fn push(&mut self, path: &PathKey, entry: &Entry) -> Result<bool, EngineError> {
         let (builder, leaves) = (&mut self.builder, Some(&mut self.leaves));

@@ -75,7 +75,7 @@ mod tests {
         };
         let at_disk = |disk_seconds| RequestTimes { disk_seconds, ..RequestTimes::default() };
         assert_eq!(target_of(at_disk(1.5)), 2 << 20);
-        // A server can not say that a request took less than no time.
+        // A server cannot say that a request took less than no time.
         assert_eq!(
             [1e9, f64::INFINITY].map(|told| target_of(at_disk(told))),
             [PUT_TARGET_BYTES, 1 << 19]

@@ -84,7 +84,7 @@ impl Sealing<'_> {
             if block.kind == BlockKind::Nodes
                 && let Some(cache) = lock(self.cache).as_mut()
             {
-                // A cache that can not be written is a slower next run, nothing more.
+                // A cache that cannot be written is a slower next run, nothing more.
                 let _ = cache.add(&sealed);
             }
             let bytes = Bytes::from(sealed.into_bytes());

@@ -69,7 +69,7 @@ impl<'a> Shared<'a> {
         self.spawn_nth(scope, 0, stage, run);
     }
 
-    /// Runs a thread of a stage, the first of which is number 0: the stage does without others that can not
+    /// Runs a thread of a stage, the first of which is number 0: the stage does without others that cannot
     /// be started.
     pub(crate) fn spawn_nth<'scope, S: Send + 'scope>(
         &'scope self,

@@ -68,7 +68,7 @@ fn fingerprint(id: &ObjectId) -> u64 {
 /// Reads and opens all blocks of the repository.
 ///
 /// # Errors
-/// [`EngineError::Repository`] if they can not be read on; [`EngineError::Interrupted`].
+/// [`EngineError::Repository`] if they cannot be read on; [`EngineError::Interrupted`].
 pub(crate) fn open_all(
     access: &Access,
     session: SessionId,

@@ -43,7 +43,7 @@ pub struct VerifyProgress {
     pub snapshots: u64,
 }
 
-/// Something in a snapshot that can not be restored.
+/// Something in a snapshot that cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedPath {
     /// The id of a snapshot that has it; later ones may have it too.
@@ -67,7 +67,7 @@ pub struct VerifyReport {
     pub snapshots: u64,
     /// Stored blocks that are damaged.
     pub damaged: Vec<ScrubDamage>,
-    /// Paths that can not be restored, the first thousand.
+    /// Paths that cannot be restored, the first thousand.
     pub damaged_paths: Vec<DamagedPath>,
     /// How many those are.
     pub damaged_path_count: u64,
@@ -82,7 +82,7 @@ impl VerifyReport {
         self.damaged.is_empty() && self.damaged_path_count == 0
     }
 
-    /// How many paths can not be restored and were not kept.
+    /// How many paths cannot be restored and were not kept.
     pub fn unnamed_paths(&self) -> u64 {
         self.damaged_path_count.saturating_sub(self.damaged_paths.len() as u64)
     }

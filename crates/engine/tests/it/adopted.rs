@@ -276,7 +276,7 @@ fn a_damaged_cache_is_a_slower_run_and_nothing_more() {
     }
     fs::remove_file(pair.cache()).unwrap();
     fs::create_dir(pair.cache_folder().join("leaves.new")).unwrap();
-    assert_eq!((pair.backup(), pair.backup()), (0, 0), "it can not be written");
+    assert_eq!((pair.backup(), pair.backup()), (0, 0), "it cannot be written");
 }
 
 #[test]

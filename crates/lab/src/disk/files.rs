@@ -49,14 +49,14 @@ impl<'a> DiskFiles<'a> {
         Self { scratch, stop, seed, direct_access, laid_bytes: BTreeMap::new() }
     }
 
-    /// Refuses a block that can not go around the page cache here.
+    /// Refuses a block that cannot go around the page cache here.
     pub(super) fn check_direct(&self, row: &Row) -> Result<(), LabError> {
         let sample = raw_file::direct_alignment(&self.scratch.sample_file());
         match sample.ok().flatten().map(u64::from) {
             Some(align) if row.direct && align > 0 && !row.block_bytes.is_multiple_of(align) => {
                 let wanted = row.block_bytes;
                 Err(LabError::Settings(format!(
-                    "blocks of {wanted} bytes can not go around the cache here, only multiples of \
+                    "blocks of {wanted} bytes cannot go around the cache here, only multiples of \
                      {align} bytes: choose another block, or --buffered"
                 )))
             }

@@ -104,7 +104,7 @@ impl Row {
     pub fn check(&self) -> Result<(), LabError> {
         let refuse = |what: &str| Err(LabError::Settings(what.to_owned()));
         if self.block_bytes == 0 || self.queue_depth == 0 || self.jobs == 0 {
-            return refuse("a block, a queue and a number of jobs can not be 0");
+            return refuse("a block, a queue and a number of jobs cannot be 0");
         }
         if self.file_bytes < self.block_bytes {
             return refuse("the file is smaller than a block");

@@ -68,7 +68,7 @@ pub struct LeftOut {
 /// [`LeftOut`].
 ///
 /// # Errors
-/// [`LabError::Io`] if `dir` can not be read; [`LabError::Interrupted`].
+/// [`LabError::Io`] if `dir` cannot be read; [`LabError::Interrupted`].
 pub fn count_items(dir: &Path, stop: &Stop) -> Result<FilesMeasured, LabError> {
     let failed = |error| LabError::io("counting", dir, error);
     let top = dir.canonicalize().map_err(failed)?;

@@ -84,7 +84,7 @@ pub fn measure_small<E: From<LabError>>(
     mut told: impl FnMut(FilesMeasured) -> Result<(), E>,
 ) -> Result<(), E> {
     if asked.files == 0 || asked.workers == 0 {
-        let wrong = "a number of files and of workers can not be 0".to_owned();
+        let wrong = "a number of files and of workers cannot be 0".to_owned();
         return Err(LabError::Settings(wrong).into());
     }
     let room = asked.files.saturating_mul(asked.file_bytes.max(MIN_ROOM_BYTES));

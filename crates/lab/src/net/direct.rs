@@ -75,7 +75,7 @@ fn unreached(mut failures: Vec<(SocketAddr, io::Error)>) -> io::Error {
         return last;
     }
     failures.push((to, last));
-    // An address that this computer can not even try, such as IPv6 without any, says nothing of the other.
+    // An address that this computer cannot even try, such as IPv6 without any, says nothing of the other.
     let kinds = || failures.iter().map(|(_, error)| error.kind());
     let kind = kinds().find(|kind| *kind != io::ErrorKind::AddrNotAvailable);
     let kind = kind.or_else(|| kinds().next()).unwrap_or(io::ErrorKind::NotConnected);

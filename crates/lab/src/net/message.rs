@@ -61,8 +61,8 @@ pub(super) enum BadMessage {
     /// The token was not the listener's.
     #[error("wrong token")]
     WrongToken,
-    /// A field has a value that it can not have.
-    #[error("{field} can not be {value}")]
+    /// A field has a value that it cannot have.
+    #[error("{field} cannot be {value}")]
     OutOfRange { field: &'static str, value: u64 },
     /// The listener refused, in its own words.
     #[error("the other end refused: {0}")]

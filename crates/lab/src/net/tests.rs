@@ -206,7 +206,7 @@ fn what_is_sent_arrives_whole_in_both_directions() {
             Job { direction, duration, buffer_bytes, near, far_file: false, wait: Wait::Never };
         let mut connection = far.connect(None).unwrap();
         let error = connection.prepare(&job).unwrap_err();
-        assert!(error.to_string().contains("a buffer in bytes can not be 1000"), "{error}");
+        assert!(error.to_string().contains("a buffer in bytes cannot be 1000"), "{error}");
 
         job.buffer_bytes = 5000;
         let mut connection = far.connect(Some(Ipv4Addr::LOCALHOST.into())).unwrap();

@@ -60,7 +60,7 @@ pub fn measure_copy(
     let (mut piece, mut broken) = (vec![0; PIECE_BYTES], None);
     let begun = Instant::now();
     for (folder, batch) in sample.batches.iter().enumerate() {
-        // A folder that can not be read any more is left out.
+        // A folder that cannot be read any more is left out.
         let _ = each_file(batch, |mut file, name| {
             if stop.is_wished() {
                 return Err(io::ErrorKind::Interrupted.into());
@@ -101,7 +101,7 @@ fn copy_file(
 ) -> io::Result<u64> {
     target.begin(folder, name)?;
     let mut copied = 0;
-    // What can not be read ends the file, not the copy.
+    // What cannot be read ends the file, not the copy.
     while let Ok(bytes @ 1..) = file.read(piece) {
         target.write(&piece[..bytes])?;
         copied += bytes as u64;

@@ -49,7 +49,7 @@ impl Sample {
         }
     }
 
-    /// Reads all files by `readers` threads, for at most `limit`; what can not be read is left out.
+    /// Reads all files by `readers` threads, for at most `limit`; what cannot be read is left out.
     ///
     /// # Errors
     /// [`LabError::Interrupted`].
@@ -134,10 +134,10 @@ fn row(operation: &str, tally: &Tally, jobs: u32, took: Duration) -> Measurement
     }
 }
 
-/// Opens the files of a batch one after the other; those that can not be opened are left out.
+/// Opens the files of a batch one after the other; those that cannot be opened are left out.
 ///
 /// # Errors
-/// If the folder can not be opened, or [`io::ErrorKind::Interrupted`] of `take`.
+/// If the folder cannot be opened, or [`io::ErrorKind::Interrupted`] of `take`.
 pub(super) fn each_file(
     batch: &Batch,
     mut take: impl FnMut(std::fs::File, &[u8]) -> io::Result<()>,
@@ -160,7 +160,7 @@ pub fn read_into_memory(sample: &Sample, limit_bytes: usize) -> Vec<u8> {
     let mut content = Vec::new();
     let share = limit_bytes as u64 * 1024 / sample.bytes.max(1);
     for batch in &sample.batches {
-        // What can not be read is missing from the sample.
+        // What cannot be read is missing from the sample.
         let _ = each_file(batch, |file, _| {
             let length = file.metadata()?.len();
             let wanted = (length.saturating_mul(share) / 1024).clamp(4096, limit_bytes as u64);

@@ -65,11 +65,11 @@ struct State {
     latency: LatencyCount,
 }
 
-/// Walks through everything on the file system of `top`, at most for `limit`. What can not be read is
+/// Walks through everything on the file system of `top`, at most for `limit`. What cannot be read is
 /// left out, and counted.
 ///
 /// # Errors
-/// [`LabError::Io`] if `top` itself can not be listed; [`LabError::Interrupted`].
+/// [`LabError::Io`] if `top` itself cannot be listed; [`LabError::Interrupted`].
 pub fn walk(top: &Path, limit: Duration, stop: &Stop) -> Result<(Walked, Measurement), LabError> {
     use std::os::unix::ffi::OsStrExt;
     let failed = |error| LabError::io("reading", top, error);

@@ -58,7 +58,7 @@ pub(super) fn of(report: &Report) -> String {
 }
 
 fn verdict(page: &mut String, verdict: &Verdict) {
-    // Writing to a String can not fail, here and below.
+    // Writing to a String cannot fail, here and below.
     let _ = writeln!(
         page,
         "<p class=\"verdict\"><strong>Limited by {}</strong> ({:.0} % sure): {} of at most {}.<br>{} {}</p>",

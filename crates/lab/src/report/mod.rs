@@ -116,7 +116,7 @@ pub enum ReportError {
     /// JSON of something else.
     #[error("it is no report of the lab, but says that it is {0:?}")]
     OtherFormat(String),
-    /// A later version, which an older program can not read.
+    /// A later version, which an older program cannot read.
     #[error("it is of version {0}, and this holdall reads up to {VERSION}")]
     OtherVersion(u32),
     /// A figure that is none, such as an infinite one.

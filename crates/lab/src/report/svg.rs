@@ -30,7 +30,7 @@ pub(super) fn bars(title: &str, bars: &[Bar]) -> String {
         let length = (bar.value.max(0.0) / most * (WIDTH - LEFT - 200.0)).max(1.0);
         let colour = if bar.strong { COLOURS[1] } else { COLOURS[0] };
         text(&mut out, LEFT - 8.0, y + 15.0, "end", &bar.name);
-        // Writing to a String can not fail, here and below.
+        // Writing to a String cannot fail, here and below.
         let _ = write!(
             out,
             "<rect x=\"{LEFT}\" y=\"{:.1}\" width=\"{length:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",

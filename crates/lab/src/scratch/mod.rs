@@ -2,7 +2,7 @@
 //!
 //! A measurement needs files of its own on somebody's disk, and that disk holds what matters. So it
 //! makes one folder with a name of its own and writes nowhere else, takes at most [`SHARE`] of the
-//! room that is free, and removes the folder however it ends. A process that was killed can not do
+//! room that is free, and removes the folder however it ends. A process that was killed cannot do
 //! that: whoever measures there next finds its remains by their name and a lock that nobody holds.
 //!
 //! ```text
@@ -51,7 +51,7 @@ impl Scratch {
     /// Removes what killed runs left in `dir`, then makes a folder there.
     ///
     /// # Errors
-    /// [`LabError::Io`] if `dir` is not there or no directory, [`LabError::NotWritable`] if it can not be
+    /// [`LabError::Io`] if `dir` is not there or no directory, [`LabError::NotWritable`] if it cannot be
     /// written.
     pub fn make(dir: &Path) -> Result<(Self, Remains), LabError> {
         let failed = |error| LabError::io("measuring in", dir, error);

@@ -26,7 +26,7 @@ impl Remains {
     /// Removes the folders in `dir` in which nobody measures any more, without measuring there.
     ///
     /// # Errors
-    /// What the system says if `dir` can not be listed.
+    /// What the system says if `dir` cannot be listed.
     pub fn sweep(dir: &Path) -> io::Result<Self> {
         sweep(dir)
     }
@@ -41,7 +41,7 @@ enum State {
 /// Removes the folders in `dir` in which nobody measures any more.
 ///
 /// A folder belongs to this user and has our name, or it is left alone. Another user's is counted: its
-/// lock can not be seen, and it may take much room.
+/// lock cannot be seen, and it may take much room.
 pub(super) fn sweep(dir: &Path) -> io::Result<Remains> {
     let mut remains = Remains::default();
     for entry in fs::read_dir(dir)? {

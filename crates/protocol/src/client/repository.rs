@@ -35,7 +35,7 @@ impl HttpRepository {
         options: ClientOptions,
     ) -> Result<Self, RepositoryError> {
         if let Some(name) = address.repository.as_deref().filter(|n| !wire::is_repository_name(n)) {
-            let reason = format!("{name:?} can not be a repository's name");
+            let reason = format!("{name:?} cannot be a repository's name");
             return Err(RepositoryError::Refused { reason });
         }
         let caller = Caller::new(&address, identity, options)

@@ -29,7 +29,7 @@ pub enum WireError {
     NoSuchRoute,
     /// The machine has too many requests under way; later it may succeed.
     TooManyRequests,
-    /// The server is ending or can not take more now; later it may succeed.
+    /// The server is ending or cannot take more now; later it may succeed.
     Busy,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct NeededBlocks {
     /// For each pack of the catalogue, a flag for each block.
     packs: Vec<Vec<bool>>,
     /// Blocks, in packs or tails, that hold the first copy of objects of which others lie in packs, with those
-    /// others: they are needed if the first one can not be read.
+    /// others: they are needed if the first one cannot be read.
     pub(crate) spare: BTreeMap<(Holder, u32), Vec<PlaceOfBlock>>,
 }
 

@@ -23,7 +23,7 @@ struct Generations {
 /// Pages by run and number.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
-    /// Whether every page that is not here can not be read.
+    /// Whether every page that is not here cannot be read.
     #[cfg(test)]
     pub(crate) reads_fail: std::sync::atomic::AtomicBool,
     generations: Mutex<Generations>,

@@ -35,9 +35,9 @@ const UNSAVED_PACKS: u64 = 16;
 pub(crate) struct Listing {
     /// Length of each pack's file.
     pub(crate) packs: BTreeMap<PackName, u64>,
-    /// Files that are no packs, and packs that can not be read, with the reason.
+    /// Files that are no packs, and packs that cannot be read, with the reason.
     pub(crate) unreadable_files: Vec<(PathBuf, String)>,
-    /// Packs that can not be read, and folders that may hold some, so that what is there counts as lost.
+    /// Packs that cannot be read, and folders that may hold some, so that what is there counts as lost.
     pub(crate) left_out: Vec<Stored>,
 }
 
@@ -77,7 +77,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Whether a pack, or a folder that may hold some, was found that can not be read.
+    /// Whether a pack, or a folder that may hold some, was found that cannot be read.
     fn found_unreadable(&self) -> bool {
         let mut told = self.unreadable_files.iter().filter(|(_, reason)| reason != NOT_ADDED);
         told.any(|(path, _)| self.has_left_out(path))
@@ -105,7 +105,7 @@ pub(crate) static HALTED: Mutex<()> = Mutex::new(());
 
 impl Index {
     /// Opens the index in `dir`, or makes it: stored runs as far as they are whole and of these
-    /// packs, and new ones for all other packs. Tails are added by the caller. Packs that can not
+    /// packs, and new ones for all other packs. Tails are added by the caller. Packs that cannot
     /// be read are left out and named in the listing.
     pub(crate) fn open(
         dir: &PathBeneath,
@@ -166,7 +166,7 @@ impl Index {
     /// Makes everything anew from footers, beside what there is: until it is whole, questions are answered with
     /// that, and with what of it is closed; then nothing is. It stays where this ends before it came to all, unless
     /// a pack of it is gone: what lay there counts as missing. What is closed stays then too, unless a pack was met
-    /// that can not be read. Says what there is and what of it could not be added, and with what error it ended.
+    /// that cannot be read. Says what there is and what of it could not be added, and with what error it ended.
     ///
     /// Whoever calls holds the commit lock, so nobody closes anything meanwhile.
     pub(crate) fn rebuild(

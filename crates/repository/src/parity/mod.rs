@@ -1,4 +1,4 @@
-//! Parity: what rots in a pack, or can not be read any more, is computed again from the rest.
+//! Parity: what rots in a pack, or cannot be read any more, is computed again from the rest.
 //!
 //! Disks lose sectors long before they fail, and a single copy has nothing to take them from. So a
 //! repository may keep so many per cent of each closed pack beside it, made when the pack closes and
@@ -66,7 +66,7 @@ pub(crate) fn packs(layout: &Layout) -> Result<Vec<PackName>, RepositoryError> {
     Ok(packs)
 }
 
-/// Whether there is as much parity of a pack as that share of it. Where what is there can not be read, there
+/// Whether there is as much parity of a pack as that share of it. Where what is there cannot be read, there
 /// is: that is for a repair.
 ///
 /// # Errors
@@ -103,7 +103,7 @@ pub(crate) fn make(layout: &Layout, pack: &PackName, percent: u8) -> Result<u64,
         // A prune deleted the pack meanwhile, and then what parity there was.
         remove(&path)?;
     }
-    // Gone where it was published, and swept at the next start where it can not be removed now.
+    // Gone where it was published, and swept at the next start where it cannot be removed now.
     let _ = beside.remove_file();
     made
 }
@@ -234,7 +234,7 @@ impl PackParity {
             && read_second(&self.file, pack).is_ok()
     }
 
-    /// Reads the pack's file and the parity again. One that can not be opened has no sound shard.
+    /// Reads the pack's file and the parity again. One that cannot be opened has no sound shard.
     ///
     /// # Errors
     /// Those that say nothing of the file.

@@ -63,7 +63,7 @@ impl Shards<'_> {
         Ok(())
     }
 
-    /// Which shards have these hashes; one that can not be read has not.
+    /// Which shards have these hashes; one that cannot be read has not.
     pub(crate) fn sound(&self, hashes: &[[u8; 32]]) -> Vec<bool> {
         let mut buffer = Box::new([0; SHARD_BYTES]);
         let hashes = hashes.iter().enumerate();

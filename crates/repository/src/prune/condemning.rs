@@ -45,7 +45,7 @@ impl Store {
             return Ok(());
         }
         let Ok(file) = self.packs().get(&pack.name) else {
-            // One that can not be read is for a scrub to tell, and stays.
+            // One that cannot be read is for a scrub to tell, and stays.
             return Ok(());
         };
         let needed = self.needed_of(&file, Holder::Pack(place), &candidate.needed)?;

@@ -17,7 +17,7 @@ impl Store {
     /// afterwards is what is left when the grace of what it condemns is over.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if something is missing or can not be read: nothing would be deleted.
+    /// [`RepositoryError::Damaged`] if something is missing or cannot be read: nothing would be deleted.
     pub fn foresee_prune(
         &self,
         options: &PruneOptions,

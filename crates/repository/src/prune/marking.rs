@@ -35,7 +35,7 @@ impl Store {
     /// copied out of it first.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if anything that is needed is missing, or a file can not be read
+    /// [`RepositoryError::Damaged`] if anything that is needed is missing, or a file cannot be read
     /// of which nobody knows what it needs or holds.
     pub(crate) fn mark_needed(&self, commit: &CommitGuard<'_>) -> Result<Marked, RepositoryError> {
         self.check_readable()?;
@@ -70,7 +70,7 @@ impl Store {
         Ok(Marked { mark: Mark::Tentative, generation })
     }
 
-    /// Says if a record is lost, or a file can not be read, of which nobody knows what it needs or holds.
+    /// Says if a record is lost, or a file cannot be read, of which nobody knows what it needs or holds.
     pub(crate) fn check_readable(&self) -> Result<(), RepositoryError> {
         if let Some((path, reason)) = self.lost_records().next() {
             return Err(damaged(&*path, format!("{reason}; nothing is deleted while it is so")));
@@ -90,13 +90,13 @@ impl Store {
         if let Some(mark) = self.index().state().superseded.unreadable {
             let path = superseded::held_file(self.layout(), mark);
             let reason =
-                "it can not be read, and may hold any block; nothing is deleted while it is so";
+                "it cannot be read, and may hold any block; nothing is deleted while it is so";
             return Err(damaged(&path, reason));
         }
         Ok(())
     }
 
-    /// Marks what all roots reach but those, unless something is missing that can not be rescued. Says in which
+    /// Marks what all roots reach but those, unless something is missing that cannot be rescued. Says in which
     /// generation it began.
     fn mark_all_but(
         &self,
@@ -169,7 +169,7 @@ impl Store {
         Ok(whole)
     }
 
-    /// A record, pack, folder of packs or tail that can not be read. What others put among them is none.
+    /// A record, pack, folder of packs or tail that cannot be read. What others put among them is none.
     fn unreadable(&self) -> Option<(PathBuf, String)> {
         let left_out = self.left_out();
         let is_ours = |path: &Path| {

@@ -19,7 +19,7 @@
 //! - A condemned pack is as good as gone from the moment that its mark is durable. Deleting it later
 //!   takes nothing from anybody. Only packs go that the mark left out: what is condemned is known once,
 //!   when the repository is opened, and not looked up again.
-//! - Where anything is missing or can not be read, nothing is condemned or deleted: what looks dead may
+//! - Where anything is missing or cannot be read, nothing is condemned or deleted: what looks dead may
 //!   be what a repair needs.
 
 mod condemning;
@@ -61,7 +61,7 @@ impl Store {
     /// Deletes what nothing needs.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if something is missing or can not be read, and nothing is
+    /// [`RepositoryError::Damaged`] if something is missing or cannot be read, and nothing is
     /// deleted then; [`RepositoryError::NoRoom`] if there is none for copies of what packs have that is
     /// needed, or for tombstones of checkpoints, and none is made; [`RepositoryError::Interrupted`] once
     /// `should_stop` is set: what was done until then is done.
@@ -80,7 +80,7 @@ impl Store {
             let marked = self.mark_and_note(&commit)?;
             self.delete_due(&commit, options, &mut report)?;
             let now = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };
-            // A mark that can not be written anew keeps its pack, and nothing else.
+            // A mark that cannot be written anew keeps its pack, and nothing else.
             let _ = condemned::renew_unreadable(self.layout(), &now);
             self.forget_spent_marks(&commit)?;
             self.close_sparse_tails(options);
@@ -150,7 +150,7 @@ impl Store {
     /// one is damaged, those before it may be all that is left.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if something is missing or can not be read.
+    /// [`RepositoryError::Damaged`] if something is missing or cannot be read.
     pub fn check_needed(&self) -> Result<(), RepositoryError> {
         self.mark_and_note(&self.lock_commit()).map(drop)
     }

@@ -72,7 +72,7 @@ impl Store {
         move |arrival| since.is_some_and(|since| arrival >= since) || superseded.holds(arrival)
     }
 
-    /// Where the first copy of an object can not be read, the others are needed.
+    /// Where the first copy of an object cannot be read, the others are needed.
     fn keep_spares(&self, needed: &mut NeededBlocks) {
         for ((holder, block), others) in std::mem::take(&mut needed.spare) {
             if self.read_block(&needed.state, holder, block).is_err() {
@@ -86,7 +86,7 @@ impl Store {
         let unneeded_bytes = match needed.iter().filter(|needed| **needed).count() {
             0 => file_bytes,
             all if all == needed.len() => 0,
-            // One that can not be read is for a scrub to tell, and stays.
+            // One that cannot be read is for a scrub to tell, and stays.
             _ => self.unneeded_bytes(&name, needed).unwrap_or_default(),
         };
         Candidate { name, file_bytes, unneeded_bytes, needed: needed.to_vec() }

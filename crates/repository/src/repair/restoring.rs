@@ -66,7 +66,7 @@ impl Store {
 
     /// Makes in `tmp` what a pack was.
     fn remake(&self, pack: &PackName) -> Result<Option<Remade>, RepositoryError> {
-        // Parity that can not be read is as good as none.
+        // Parity that cannot be read is as good as none.
         let opened = split_process_errors(PackParity::open(self.layout(), pack))?;
         let Ok(Some(parity)) = opened else { return Ok(None) };
         let path = self.layout().pack_file(pack)?;

@@ -1,4 +1,4 @@
-//! Taking what is sound out of a pack that can not be restored.
+//! Taking what is sound out of a pack that cannot be restored.
 //!
 //! What stays behind counts as missing from then on, which is what lets a backup send it again: an id
 //! whose only copy is damaged must not be answered with "have".

@@ -8,7 +8,7 @@
 //! A disk does not tell that it rots, it has to be asked. A round goes through the packs by name, as
 //! many as the time that has passed asks for, with the parity of each, and ends with what is in no pack:
 //! tails, records, the configuration and what opens it. Losing the file costs the round, nothing else; where it
-//! can not be written, the round goes on in memory.
+//! cannot be written, the round goes on in memory.
 //! Closure is not walked here: every prune does, and notes here what is missing.
 
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ impl Store {
     /// How far the round has come; `None` if none began yet.
     ///
     /// # Errors
-    /// If the file can not be read.
+    /// If the file cannot be read.
     pub fn scrub_round(&self) -> Result<Option<ScrubRound>, RepositoryError> {
         if let Some(unwritten) = &*self.unwritten_round() {
             return Ok(Some(unwritten.clone()));
@@ -171,7 +171,7 @@ impl Store {
     /// good as a round.
     ///
     /// # Errors
-    /// If the file can not be written.
+    /// If the file cannot be written.
     pub fn note_scrubbed(
         &self,
         begun_ns: i64,
@@ -227,20 +227,20 @@ impl Store {
         }
     }
 
-    /// Notes how far the round has come where it can not go on.
+    /// Notes how far the round has come where it cannot go on.
     fn or_note<T>(
         &self,
         round: &ScrubRound,
         read: Result<T, RepositoryError>,
     ) -> Result<T, RepositoryError> {
         if read.is_err() {
-            // Why it can not go on is more to the point than why that can not be written.
+            // Why it cannot go on is more to the point than why that cannot be written.
             let _ = self.note(round.clone());
         }
         read
     }
 
-    /// Writes the round down. Where that can not be done, as on a full disk, it is known as long as the repository
+    /// Writes the round down. Where that cannot be done, as on a full disk, it is known as long as the repository
     /// is open.
     fn note(&self, round: ScrubRound) -> Result<ScrubRound, RepositoryError> {
         let mut unwritten = self.unwritten_round();

@@ -388,7 +388,7 @@ impl Stored {
         self.storage.stat(&self.key)
     }
 
-    /// Whether something is there. That this can not be told is an error: it is not the same as no.
+    /// Whether something is there. That this cannot be told is an error: it is not the same as no.
     pub(crate) fn is_there(&self) -> Result<bool, RepositoryError> {
         Ok(self.stat().map_err(failed("looking at", self))?.is_some())
     }

@@ -170,7 +170,7 @@ impl Expected {
         for id in self.reached(listed.iter()) {
             let fetched = repository
                 .fetch_objects(&session, &[id], 0)
-                .map_err(|error| format!("{id} can not be fetched: {error}"))?;
+                .map_err(|error| format!("{id} cannot be fetched: {error}"))?;
             let is_put =
                 self.blocks.get(&id).is_some_and(|block| fetched.blocks == [block.clone()]);
             if !is_put && fetched.blocks != [again(id)] {
@@ -193,7 +193,7 @@ impl Expected {
         if let Some(commit) = &self.on_its_way {
             let again = repository.commit(&session, &commit.bytes).map_err(said("committing"))?;
             if !matches!(again, CommitAnswer::Committed(_)) {
-                return Err("what was on its way can not be committed".into());
+                return Err("what was on its way cannot be committed".into());
             }
             committed.push(commit);
         }

@@ -278,7 +278,7 @@ fn may_be_harmless(path: &Path, image: &Image) -> bool {
         // What they say is found anew, or is done later: which calls work there, how far a prune came, what
         // is to be deleted, and which of two copies counts.
         "probes" | "pruned" | "condemned" | "superseded" => true,
-        // One that can not be read has lapsed: what was put in it is sent again, and no snapshot needs it.
+        // One that cannot be read has lapsed: what was put in it is sent again, and no snapshot needs it.
         "sessions" => true,
         // Nothing of it is needed.
         "packs" => image.file(&condemned()).is_some(),
@@ -380,7 +380,7 @@ fn check(
         .into_iter()
         .fold(small.image.clone(), |image, (path, bytes)| image.with(&path, bytes));
     image.lay_down(&disk).unwrap();
-    // What can not be opened to write is told.
+    // What cannot be opened to write is told.
     let _ = open(&disk).open_session(&SessionPurpose::Backup { parents: vec![] });
     let judged = read(&disk, &small.ids).judge(&small.content);
     std::fs::remove_dir_all(&disk).unwrap();

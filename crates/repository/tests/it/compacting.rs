@@ -99,7 +99,7 @@ fn what_is_needed_of_a_sparse_block_counts_elsewhere_and_the_block_goes() {
     let (mut house, references) = sparse_house();
     house.prune();
     let before = house.repository().usage().unwrap().stored_bytes;
-    assert!(before > 3 << 20, "a prune can not take a block apart");
+    assert!(before > 3 << 20, "a prune cannot take a block apart");
     let store = house.store();
     let sparse = store.sparse_blocks(0).unwrap();
     let told: Vec<_> = sparse.iter().map(|one| (one.objects, one.living.clone())).collect();
@@ -264,7 +264,7 @@ fn while_nobody_knows_what_a_mark_holds_nothing_is_deleted() {
     assert!(!mark.exists());
     assert!(first_copy(&house, id("chunk 9")).len() > 3 << 20, "the first copy counts");
 
-    // Nor does one that can not be read at all keep anybody from reading the rest.
+    // Nor does one that cannot be read at all keep anybody from reading the rest.
     std::fs::create_dir(&mark).unwrap();
     house.world.restart();
     assert!(house.has(id("chunk 9")) && house.has(id("two")));

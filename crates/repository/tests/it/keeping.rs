@@ -566,7 +566,7 @@ fn a_tail_that_can_not_be_read_keeps_nothing_from_opening() {
         let (path, kept) = (world.tail_file(kind, file), world.dir().join("kept"));
         let lost = path.file_name().unwrap().to_str().unwrap();
         fs::rename(&path, &kept).unwrap();
-        // What has the name is there and can not be read, as on a disk that fails.
+        // What has the name is there and cannot be read, as on a disk that fails.
         fs::create_dir(&path).unwrap();
         world.restart();
         let session = open_session(&world);

@@ -65,7 +65,7 @@ fn hide(world: &mut World, files: &[PathBuf]) {
     world.close();
     for path in files {
         fs::rename(path, aside(world, path)).unwrap();
-        fs::create_dir(path).unwrap(); // A file that can not be opened.
+        fs::create_dir(path).unwrap(); // A file that cannot be opened.
     }
     fs::remove_dir_all(world.cache_dir()).unwrap();
     world.restart();
@@ -106,7 +106,7 @@ fn only_what_was_committed_counts(world: &mut World, committed: &Stored, others:
     }
 }
 
-/// Something is committed while files can not be read in which nothing is that was committed.
+/// Something is committed while files cannot be read in which nothing is that was committed.
 fn nothing_unread_is_closed(
     mut world: World,
     forge: &Forge,
@@ -222,7 +222,7 @@ fn a_store_that_does_not_know_whether_it_committed_is_worth_opening_again() {
     assert!(matches!(commit(&store).unwrap(), CommitAnswer::Committed(_)));
 }
 
-/// What is stored while the first files can not be read goes on far behind them. Somebody who can read those,
+/// What is stored while the first files cannot be read goes on far behind them. Somebody who can read those,
 /// and not what was stored meanwhile, would go on as far behind them.
 #[test]
 fn whoever_misses_what_came_while_others_were_missed_gives_none_of_its_positions_again() {

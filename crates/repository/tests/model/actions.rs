@@ -102,7 +102,7 @@ pub(crate) fn all() -> Vec<Action> {
     all
 }
 
-/// What comes of an action, or nothing where it can not happen.
+/// What comes of an action, or nothing where it cannot happen.
 pub(crate) fn apply(state: &State, action: Action, rules: &Rules) -> Option<State> {
     let mut keeper = Keeper { state: *state, rules };
     keeper.act(action)?;

@@ -6,7 +6,7 @@
 //!
 //! `cargo xtask test -p holdall-repository --test model --no-capture` prints the number of states of each
 //! scene, and for each planted bug the fewest actions that lead to a loss.
-#![expect(clippy::unwrap_used, reason = "what can not be is a failed test")]
+#![expect(clippy::unwrap_used, reason = "what cannot be is a failed test")]
 
 mod actions;
 mod bugs;

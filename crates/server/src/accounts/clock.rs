@@ -66,7 +66,7 @@ impl Clock for WatchedClock {
         let (now_ns, running_ns) = (self.clock.now_ns(), self.clock.running_ns());
         let is_even = self.noted().as_ref().is_some_and(|noted| noted.is_even(now_ns, running_ns));
         if !is_even {
-            // Where it can not be made durable now, the next look tries again.
+            // Where it cannot be made durable now, the next look tries again.
             let _ = self.look();
         }
         now_ns

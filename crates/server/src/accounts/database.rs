@@ -225,7 +225,7 @@ fn read(redb: &redb::Database) -> Result<State, redb::Error> {
 }
 
 /// Makes an empty database, whole and under its name for good, where there is none: redb makes durable
-/// what is in its file, not that there is one, and one that is half made it can not open.
+/// what is in its file, not that there is one, and one that is half made it cannot open.
 fn make_if_missing(path: &PathBeneath) -> Result<(), ServerError> {
     let about = |what| move |source| ServerError::io(what, path.path(), source);
     if !path.try_exists().map_err(about("looking at"))? {

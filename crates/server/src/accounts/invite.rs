@@ -122,7 +122,7 @@ impl State {
     pub(super) fn check_repository(&self, name: &str) -> Result<(), ServerError> {
         if !is_repository_name(name) {
             return Err(ServerError::refused(format!(
-                "{name:?} can not be a repository's name: at most 64 of a-z, 0-9, '.', '_' and \
+                "{name:?} cannot be a repository's name: at most 64 of a-z, 0-9, '.', '_' and \
                  '-', and a letter or digit first"
             )));
         }

@@ -166,7 +166,7 @@ impl Accounts {
     /// Looks at the clock and notes what it shows; tells whether it can be believed.
     ///
     /// # Errors
-    /// If it can not be noted.
+    /// If it cannot be noted.
     pub(crate) fn watch_clock(&self) -> Result<Noted, ServerError> {
         self.clock.look()
     }

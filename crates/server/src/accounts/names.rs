@@ -11,7 +11,7 @@ const NAME_MAX_BYTES: usize = 100;
 const ID_MIN_DIGITS: usize = 12;
 
 /// Checks a machine's name: it is shown in lists and logs, so it is one short line; and commands
-/// name machines by it or by their ids, so it can not be taken for an id.
+/// name machines by it or by their ids, so it cannot be taken for an id.
 pub(super) fn check_machine_name(name: &str) -> Result<(), ServerError> {
     if name.len() >= ID_MIN_DIGITS && name.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(ServerError::refused(format!(

@@ -249,7 +249,7 @@ impl Quota {
 pub struct RepositoryEntry {
     /// Its name on this server.
     pub name: String,
-    /// Its id, in hexadecimal; `None` while it is not made, or can not be opened.
+    /// Its id, in hexadecimal; `None` while it is not made, or cannot be opened.
     pub id: Option<String>,
     /// The id of the machine that it belongs to.
     pub machine: Option<String>,
@@ -277,6 +277,6 @@ pub struct RepositoryEntry {
     /// Why rules let nothing go, until an administrator says that it is all right.
     #[serde(default)]
     pub alarm: Option<String>,
-    /// Why it can not be opened.
+    /// Why it cannot be opened.
     pub problem: Option<String>,
 }

@@ -211,13 +211,13 @@ impl Administration<'_> {
         Ok(())
     }
 
-    /// Whether all snapshots of a deletion are forgotten. One whose record can not be read waits until it can.
+    /// Whether all snapshots of a deletion are forgotten. One whose record cannot be read waits until it can.
     fn is_forgotten(&self, store: &Store, deletion: &Deletion) -> bool {
         let is_there = |id: &&String| !id.parse().is_ok_and(|id| store.is_forgotten(&id));
         let waiting = deletion.snapshots.iter().find(is_there);
         if let Some(id) = waiting {
             self.log(&format!(
-                "{name}: the record of snapshot {id} can not be read, so that deletion {number} waits until it \
+                "{name}: the record of snapshot {id} cannot be read, so that deletion {number} waits until it \
                  can, or is cancelled: `holdall admin scrub {name}`, `holdall admin cancel {number}`",
                 name = deletion.repository,
                 number = deletion.number

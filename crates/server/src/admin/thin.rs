@@ -27,7 +27,7 @@ impl Administration<'_> {
         if !confirmed || snapshots.is_empty() {
             return Ok(Thinning { snapshots, kept, deletion: None });
         }
-        // A record that can not be read may be what pins one of them, and what is older all that is left.
+        // A record that cannot be read may be what pins one of them, and what is older all that is left.
         store.check_needed()?;
         let Looked { alarm, left } = self.alarm(&store, name, false)?;
         if let Some(alarm) = alarm {

@@ -91,7 +91,7 @@ impl ReceiptSigner for ServerIdentity {
     }
 }
 
-/// TLS for browsers. A key or certificate that can not be used is made anew: nobody pins it.
+/// TLS for browsers. A key or certificate that cannot be used is made anew: nobody pins it.
 pub(crate) fn web_config(folder: &DataFolder) -> Result<ServerConfig, ServerError> {
     stored_web_config(folder).or_else(|_| {
         [WEB_KEY, WEB_CERTIFICATE].iter().try_for_each(|name| folder.remove(name))?;

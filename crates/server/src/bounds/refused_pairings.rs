@@ -1,6 +1,6 @@
 //! How many pairings were refused in the last minute, and whether that is too many.
 //!
-//! An invite's secret has 128 random bits, so it is not for want of this that it can not be guessed. It is for
+//! An invite's secret has 128 random bits, so it is not for want of this that it cannot be guessed. It is for
 //! what guessing costs the server. A good invite is taken however many bad ones came before it.
 
 use std::collections::HashMap;

@@ -35,7 +35,7 @@ pub(crate) fn start(
     receiver
 }
 
-/// A line that can not be sent has no reader any more, so it is dropped, and all is `gone`.
+/// A line that cannot be sent has no reader any more, so it is dropped, and all is `gone`.
 fn run(repository: &dyn Repository, lines: &mpsc::Sender<Bytes>, gone: &AtomicBool) {
     let mut told: Option<Instant> = None;
     let mut untold = None;

@@ -267,7 +267,7 @@ impl PathBeneath {
     ///
     /// # Errors
     ///
-    /// As for [`PathBeneath::stat`]: that it can not be told is not the same as no.
+    /// As for [`PathBeneath::stat`]: that it cannot be told is not the same as no.
     pub fn try_exists(&self) -> io::Result<bool> {
         match self.stat() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -325,7 +325,7 @@ impl PathBeneath {
     ///
     /// # Errors
     ///
-    /// `EEXIST`; `EINVAL` on a file system that can not promise it, `ENOSYS` where the system or a sandbox
+    /// `EEXIST`; `EINVAL` on a file system that cannot promise it, `ENOSYS` where the system or a sandbox
     /// has no such call; else as for [`PathBeneath::rename`].
     pub fn rename_new(&self, to: &Self) -> io::Result<()> {
         let flags = RenameFlags::NOREPLACE;
@@ -415,7 +415,7 @@ fn open_beneath(
     }
 }
 
-/// The same, one folder at a time: a single component that is no link can not lead out.
+/// The same, one folder at a time: a single component that is no link cannot lead out.
 fn open_by_steps(
     root: BorrowedFd<'_>,
     path: &Path,

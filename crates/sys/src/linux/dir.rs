@@ -52,7 +52,7 @@ impl Dir {
     }
 
     /// Opens the directory at an absolute path as one on the way to what lies in it, by name: it may be a
-    /// link to one, and need not be readable, so that it can not be listed.
+    /// link to one, and need not be readable, so that it cannot be listed.
     ///
     /// # Errors
     ///

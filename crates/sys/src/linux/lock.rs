@@ -72,7 +72,7 @@ impl DerefMut for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A file that can not be unlocked is unlocked when the last who has it open closes it.
+        // A file that cannot be unlocked is unlocked when the last who has it open closes it.
         let _ = rustix::fs::flock(&self.file, FlockOperation::NonBlockingUnlock);
     }
 }

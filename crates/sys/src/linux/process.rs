@@ -26,7 +26,7 @@ pub fn own() -> io::Result<String> {
     Ok(format!("{boot} {number} {}", started(number)?))
 }
 
-/// Says whether the process that [`own`] named so has ended. `false` where this can not be known,
+/// Says whether the process that [`own`] named so has ended. `false` where this cannot be known,
 /// as of a process on another computer.
 ///
 /// Untrusted: `name` may be anything.
@@ -60,7 +60,7 @@ pub fn test_random_numbers() -> io::Result<()> {
     }
 }
 
-/// Takes from the umask what it takes from the owner: no file or folder is made that its owner can not use.
+/// Takes from the umask what it takes from the owner: no file or folder is made that its owner cannot use.
 /// Of what others may, everything stays as it was.
 pub fn keep_own_rights() {
     let mask = rustix::process::umask(Mode::all());

@@ -72,7 +72,7 @@ pub fn direct_alignment(path: &Path) -> io::Result<Option<u32>> {
     Ok(is_told.then_some(found.stx_dio_offset_align))
 }
 
-/// Reserves room for `[0, len_bytes)` and makes the file that long; `false` if the file system can not
+/// Reserves room for `[0, len_bytes)` and makes the file that long; `false` if the file system cannot
 /// reserve.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ pub fn start_alone(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandl
     Builder::new().spawn(work).map_err(|error| refused(&error))
 }
 
-/// Tests that so many threads can be started at once, for what panics where they can not.
+/// Tests that so many threads can be started at once, for what panics where they cannot.
 ///
 /// # Errors
 /// Those of [`start`].

@@ -64,7 +64,7 @@ impl Op {
     }
 }
 
-/// One thing done, and from when on it can not be lost.
+/// One thing done, and from when on it cannot be lost.
 #[derive(Debug, Clone)]
 pub(super) struct Done {
     pub(super) op: Op,

@@ -49,7 +49,7 @@ pub fn states(history: &History, seed: u64, share: usize) -> Vec<State> {
 /// A folder in memory where there is one: nothing of it has to outlive the test.
 ///
 /// # Errors
-/// If it can not be made.
+/// If it cannot be made.
 pub fn memory() -> io::Result<TempDir> {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() }

@@ -16,8 +16,8 @@ use crate::terminal::output::{Shown, count, local_time, rfc3339, size};
 #[command(after_help = "\
 Example: holdall admin repositories
 
-A machine's repository is listed before it is made, so that it can be given a quota. One that can \
-not be opened is listed with the reason, and below a repository what was found damaged and why its \
+A machine's repository is listed before it is made, so that it can be given a quota. One that cannot \
+be opened is listed with the reason, and below a repository what was found damaged and why its \
 rules let nothing go; -v says by when everything is read again.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]

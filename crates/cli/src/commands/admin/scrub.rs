@@ -20,7 +20,7 @@ Example: holdall admin scrub laptop
 With --repair -n it says what of the damage could be mended, with --repair it mends that, and with \
 --parity 5 it keeps 5 % of parity for each pack from then on.
 
-No key is needed: what is sealed has a hash, and what refers to what is in clear. What can not be \
+No key is needed: what is sealed has a hash, and what refers to what is in clear. What cannot be \
 mended counts as missing, and the next backup that has it sends it again; damaged files are kept, in \
 the repository's folder `quarantine` or, of a tail, in `tails` as `NAME.damaged`.
 

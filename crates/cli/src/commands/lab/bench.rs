@@ -159,7 +159,7 @@ impl<'a> Bench<'a> {
     /// Tells a row that was measured.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(super) fn tell_row(
         &mut self,
         measured: &Measured,
@@ -290,7 +290,7 @@ impl<'a> Bench<'a> {
     /// Says a sentence where it was not said before, and keeps it for the report.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(super) fn note(&mut self, note: &str) -> Result<()> {
         if !self.notes.iter().any(|known| known == note) {
             self.notes.push(note.to_owned());

@@ -131,7 +131,7 @@ impl Circumstances {
     /// Tells it.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn tell(&self, output: &Output) -> Result<()> {
         output.object("circumstances", self)?;
         let processor = self.processor.as_deref().unwrap_or("processor not told");

@@ -43,7 +43,7 @@ Example: holdall lab files /mnt/nas
          holdall lab files /home --count
 
 Reads drop their files' content from the system's cache first; whether that was heeded is told. Names \
-stay cached: an ordinary user can not change that. --fail-below is about items a second.
+stay cached: an ordinary user cannot change that. --fail-below is about items a second.
 
 Exit codes: 0 measured, 1 failed, 2 wrong usage, 4 slower than --fail-below, 130 interrupted")]
 pub(crate) struct Args {

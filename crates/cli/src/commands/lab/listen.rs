@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             seed,
             log: Box::new(move |line| output.detail(line)),
         })
-        .with_context(|| format!("can not listen on {}", args.listen))?,
+        .with_context(|| format!("cannot listen on {}", args.listen))?,
     );
     announce(app, listener.address(), &token)?;
     let stopping = Arc::clone(&listener);

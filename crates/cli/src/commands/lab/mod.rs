@@ -52,7 +52,7 @@ const THREADS: usize = 32;
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     holdall_sys::thread::test(THREADS)
-        .context("the lab can not start the threads that it measures with")?;
+        .context("the lab cannot start the threads that it measures with")?;
     match args.verb {
         Lab::Disk(args) => disk::run(&args, app),
         Lab::Files(args) => files::run(&args, app),

@@ -329,7 +329,7 @@ fn in_words(args: &Args, error: std::io::Error) -> anyhow::Error {
 /// measured `within` that time is not waited for.
 ///
 /// # Errors
-/// If standard output can not be written, or what kept the server from being measured.
+/// If standard output cannot be written, or what kept the server from being measured.
 pub(super) fn paired_quickly(
     app: &App,
     slowest: &mut Slowest,

@@ -26,7 +26,7 @@ impl Place {
     /// Makes a folder to measure in.
     ///
     /// # Errors
-    /// If `dir` is not there or can not be written.
+    /// If `dir` is not there or cannot be written.
     pub(crate) fn open(dir: &Path, app: &App) -> Result<Self> {
         let named = || format!("measuring in {}", dir.display());
         let dir = dir.canonicalize().with_context(named)?;

@@ -22,7 +22,7 @@ impl Former {
     ///
     /// # Errors
     /// [`Refusal`] if this machine was never paired, or has nothing that proves it to a server and the
-    /// invite does not name its repository; if its state can not be read.
+    /// invite does not name its repository; if its state cannot be read.
     pub(crate) fn of(app: &App, invite: &Invite) -> Result<Self> {
         let pairings = app.pairings()?;
         let Some(pairing) = pairings.by_invite(invite).cloned() else {

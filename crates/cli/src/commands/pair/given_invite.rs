@@ -31,7 +31,7 @@ pub(super) fn read(app: &App, argument: Option<&str>) -> Result<Zeroizing<String
 fn from_input() -> Result<Zeroizing<String>> {
     let mut bytes = Zeroizing::new(Vec::new());
     let input = io::stdin().lock().take(INPUT_MAX_BYTES).read_to_end(&mut bytes);
-    input.context("can not read the invite from standard input")?;
+    input.context("cannot read the invite from standard input")?;
     let no_invite = |reason| {
         Refusal::new(Exit::Usage, reason)
             .hint("it is the last line that `holdall invite` prints on the server")

@@ -110,7 +110,7 @@ fn unfinished(app: &App, kit: &RecoveryKit, invite: &Invite) -> Result<Option<Ke
 /// Reads a recovery kit.
 ///
 /// # Errors
-/// If it is not there or can not be read; [`Refusal`] if it is no kit.
+/// If it is not there or cannot be read; [`Refusal`] if it is no kit.
 pub(crate) fn read(file: &Path) -> Result<RecoveryKit> {
     let bytes = private_file::read_named(file, KIT_MAX_BYTES)?;
     let bytes = Zeroizing::new(bytes.with_context(|| format!("{} is not there", file.display()))?);

@@ -57,7 +57,7 @@ impl<'a> Report<'a> {
     /// Says what is tried, and where.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn begin(
         output: &'a Output,
         dir: &Path,
@@ -75,7 +75,7 @@ impl<'a> Report<'a> {
     /// Tells of a backup.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn backup(
         &self,
         run: &'static str,
@@ -90,7 +90,7 @@ impl<'a> Report<'a> {
     /// Tells of the restore.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn restore(&self, done: &restore::Done, memory: &Memory) -> Result<()> {
         let summary = restore::JsonSummary::new(done);
         self.output.object("summary", &Named { run: "restore", summary: &summary, memory })?;
@@ -100,7 +100,7 @@ impl<'a> Report<'a> {
     /// Tells of the comparison and of the circumstances.
     ///
     /// # Errors
-    /// If standard output can not be written.
+    /// If standard output cannot be written.
     pub(crate) fn end(
         &self,
         first: &backup::Done,
@@ -210,7 +210,7 @@ fn comparison(compared: &CompareReport) -> Vec<String> {
     let changed = shown(&compared.changed_meanwhile);
     list("changed meanwhile and were left out:", compared.changed_count, changed);
     let unreadable = shown(&compared.unreadable);
-    list("can not be read by this user and were left out:", compared.unreadable_count, unreadable);
+    list("cannot be read by this user and were left out:", compared.unreadable_count, unreadable);
     lines
 }
 

@@ -26,7 +26,7 @@ impl Server {
         let data = folder.join("data");
         std::fs::create_dir_all(&data)?;
         let log = folder.join("server.log");
-        let program = std::env::current_exe().context("can not find this program's own file")?;
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
         let mut command = Command::new(program);
         command
             .args(["serve", "--until-input-ends", "--listen", "127.0.0.1:0", "--data"])
@@ -38,7 +38,7 @@ impl Server {
             .stderr(File::create(&log)?)
             // Ctrl-C is for the client, which ends the server in good order.
             .process_group(0);
-        let mut child = command.spawn().context("can not start a server")?;
+        let mut child = command.spawn().context("cannot start a server")?;
         let output = child.stdout.take();
         let server = Self { child, data };
         server.wait_until_listening(output.context("the server has no output")?, &log)?;

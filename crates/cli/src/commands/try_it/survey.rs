@@ -35,7 +35,7 @@ impl Survey {
     /// Looks at everything on the file system of `dir`.
     ///
     /// # Errors
-    /// If `dir` can not be read, or a signal comes; what lies below and can not be read is left to
+    /// If `dir` cannot be read, or a signal comes; what lies below and cannot be read is left to
     /// the backup to tell.
     pub(crate) fn take(dir: &Path, interrupt: &Interrupt) -> Result<Self> {
         let top = dir.as_os_str().as_bytes();

@@ -64,7 +64,7 @@ impl WorkFolder {
     /// What the system says; what is left stays.
     pub(crate) fn remove(self) -> Result<()> {
         let removed = remove_tree(&self.path);
-        removed.with_context(|| format!("can not remove {}", self.path.display()))
+        removed.with_context(|| format!("cannot remove {}", self.path.display()))
     }
 }
 

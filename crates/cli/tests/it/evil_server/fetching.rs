@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Row] = &[
     damaged("times of gigabytes", |_| says("fetch", |_| vec![0xff; 100])),
     damaged("a body without end", |_| at("fetch", |_, _| Reply::Endless)),
     Row {
-        name: "blocks that can not be had because its disk fails",
+        name: "blocks that cannot be had because its disk fails",
         lie: |_| {
             refuses("fetch", 500, r#"{"error":"io","message":"","what":"reading","reason":"x"}"#)
         },

@@ -14,7 +14,7 @@ use super::stage::{Stage, records_in};
 use super::{Answer, LIST, Lie, RESTORE, Reply, Row, at, hold, says};
 
 const ROLLED_BACK: &str = "it was rolled back to an older state, or hides it";
-const LEFT_OUT: &str = "can not be seen: the repository lost or hides them";
+const LEFT_OUT: &str = "cannot be seen: the repository lost or hides them";
 const NOT_IN_ORDER: &str = "not in the order of the log";
 
 pub(super) const ROWS: &[Row] = &[
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         "it is the record",
     ),
     row("a record with a changed bit", |_| changed(|all| with_bit(all, 2)), "is damaged"),
-    row("a record that can not be read", |_| changed(emptied), "its file can not be read"),
+    row("a record that cannot be read", |_| changed(emptied), "its file cannot be read"),
     row("a record that is cut", |_| changed(cut), "is damaged"),
     row(
         "another machine's record of another repository",

@@ -12,11 +12,11 @@ use super::{LIST, Lie, Reply, Row, honest};
 /// These show themselves in another way, so what they do stands beside them.
 pub(super) const ROWS: &[Row] = &[
     row("another identity", 13, "not the one that this machine was paired with"),
-    row("a browser's certificate", 14, "can not be reached"),
-    row("another protocol's name", 14, "can not be reached"),
-    row("no TLS", 14, "can not be reached"),
-    row("a connection that ends at once", 14, "can not be reached"),
-    row("garbage in place of a handshake", 14, "can not be reached"),
+    row("a browser's certificate", 14, "cannot be reached"),
+    row("another protocol's name", 14, "cannot be reached"),
+    row("no TLS", 14, "cannot be reached"),
+    row("a connection that ends at once", 14, "cannot be reached"),
+    row("garbage in place of a handshake", 14, "cannot be reached"),
 ];
 
 const fn row(name: &'static str, exit: i32, says: &'static str) -> Row {

@@ -27,7 +27,7 @@ pub(crate) fn check(root: &Path, manifest: &str) {
     assert_eq!(found.len(), expected.len(), "found, and expected by the manifest");
 }
 
-/// A line without what an ordinary user can not restore.
+/// A line without what an ordinary user cannot restore.
 fn ordinary(line: &str) -> String {
     let mut words: Vec<_> = line.split(' ').map(str::to_owned).collect();
     if words[0] != "same" {

@@ -163,7 +163,7 @@ fn a_machine_that_was_replaced() {
     old.ok(["backup", source.to_str().unwrap()]);
     let new = Machine::new().with_password(None);
     let invite = server.invite_with(&["--for", name]);
-    // Without a password or the kit the new computer can not open it, and the old one may not.
+    // Without a password or the kit the new computer cannot open it, and the old one may not.
     new.run(["pair", &invite]);
     for args in [&["snapshots"][..], &["backup", source.to_str().unwrap()], &["check"]] {
         tells(&old.run(args), 13, "not allowed", ASK);

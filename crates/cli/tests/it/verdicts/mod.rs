@@ -3,7 +3,7 @@
 //!
 //! A row's work is done twice: with its plant, and as its control in the same world without it.
 //! Where this computer's own limit could truly be of the row's layers, the control is made so that
-//! it can not be: what has to be quick lies in memory instead of on a disk or a share, and where
+//! it cannot be: what has to be quick lies in memory instead of on a disk or a share, and where
 //! processors have to have time, something else slows the run down. Each row says how, at its
 //! function. A control does more of the same work, so that it takes long enough for a verdict; `nothing`
 //! and `unsure` name no plant.
@@ -39,7 +39,7 @@ struct Row {
     /// The layers of which one is named with it, and none without it.
     layers: &'static [&'static str],
     /// Makes the world with the plant (`true`) or without it, does the work, and returns the
-    /// summary; `None` where this computer can not do that.
+    /// summary; `None` where this computer cannot do that.
     work: fn(bool) -> Option<Value>,
     /// Checks what else is told with the plant.
     also: fn(&Value),
@@ -76,7 +76,7 @@ impl Row {
         }
     }
 
-    /// Does the work and checks what is told of it; `false` where this computer can not do that.
+    /// Does the work and checks what is told of it; `false` where this computer cannot do that.
     fn check(&self, planted: bool) -> bool {
         let called = self.called(planted);
         let Some(summary) = (self.work)(planted) else {
@@ -135,7 +135,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is planted, or that nothing is; `None` where this computer can not do it.
+/// What is planted, or that nothing is; `None` where this computer cannot do it.
 fn plant<T>(planted: bool, make: impl FnOnce() -> Option<T>) -> Option<Option<T>> {
     if planted { make().map(Some) } else { Some(None) }
 }

@@ -183,7 +183,7 @@ impl World {
 }
 
 /// A machine and a server with links of these rates in bits a second between them, or without the plant
-/// of as many that are as fast as this computer; `None` where that can not be done.
+/// of as many that are as fast as this computer; `None` where that cannot be done.
 pub(super) fn linked(planted: bool, bits_per_second: &[u64]) -> Option<Linked> {
     let rates = bits_per_second.iter().map(|&rate| if planted { rate } else { MORE_THAN_ANY });
     Linked::of_rates(&rates.collect::<Vec<_>>())
@@ -204,7 +204,7 @@ pub(super) enum Folder {
 
 impl Folder {
     /// Filled where it lies, before anybody mounts it; every answer of the share takes `delay`
-    /// there and as much back. `None` where that can not be done.
+    /// there and as much back. `None` where that cannot be done.
     pub(super) fn new(planted: bool, delay: Duration, fill: impl FnOnce(&Path)) -> Option<Self> {
         if !planted {
             let near = memory_folder()?;

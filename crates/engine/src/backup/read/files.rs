@@ -64,7 +64,7 @@ impl JobReader<'_> {
     }
 
     /// A small file that is, behind reading it, as `seen` says: then what was read is what was seen,
-    /// and it was asked for only once what it is. Nothing if it is not, or can not be read.
+    /// and it was asked for only once what it is. Nothing if it is not, or cannot be read.
     pub(super) fn small_file_as_seen(
         &mut self,
         (dir, name): (&Dir, Name<'_>),
@@ -116,7 +116,7 @@ impl JobReader<'_> {
         let size = usize::try_from(stat.size).map_err(io::Error::other)?;
         let read_meter = &self.reading.meters.read;
         let read = read_meter.working(|| append_content(file, &mut self.buffer, size));
-        // What a file has grown by is not what was looked at; nothing of one that can not be read stays.
+        // What a file has grown by is not what was looked at; nothing of one that cannot be read stays.
         let kept = read.as_ref().map_or(0, |read| size.min(*read));
         self.buffer.truncate(start + kept);
         read?;

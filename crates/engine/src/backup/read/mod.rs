@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
     /// Reads jobs until there are no more: the body of the thread.
     ///
     /// # Errors
-    /// [`EngineError::Interrupted`] if the run ended; what can not be read is a problem, no error.
+    /// [`EngineError::Interrupted`] if the run ended; what cannot be read is a problem, no error.
     pub(super) fn run(&mut self) -> Result<(), EngineError> {
         loop {
             self.member.take_part();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The longest pattern, in bytes.
 const PATTERN_MAX_BYTES: usize = 4096;
 
-/// A pattern that can not be read.
+/// A pattern that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("pattern {pattern:?}: {reason}")]
 pub struct PatternError {
@@ -97,7 +97,7 @@ impl Patterns {
         Ok(())
     }
 
-    /// Adds all lines of a file, and returns those that can not be read with their numbers, from 1.
+    /// Adds all lines of a file, and returns those that cannot be read with their numbers, from 1.
     pub fn add_file(&mut self, text: &[u8], any_case: bool) -> Vec<(usize, PatternError)> {
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         let lines = text.split(|&byte| byte == b'\n').enumerate();

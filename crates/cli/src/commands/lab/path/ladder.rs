@@ -13,7 +13,7 @@ use crate::terminal::output::{Output, count};
 /// Tells the ladder, the verdict and what would help, and puts them into the report.
 ///
 /// # Errors
-/// If standard output can not be written.
+/// If standard output cannot be written.
 pub(super) fn conclude(
     climbed: Climbed,
     app: &App,

@@ -13,7 +13,7 @@ use crate::opening::open::{self, Patience, Where};
 /// The repository that was named, or else the paired server.
 ///
 /// # Errors
-/// If what was named makes no sense, there is no repository, or the server can not be reached.
+/// If what was named makes no sense, there is no repository, or the server cannot be reached.
 pub(super) fn find(app: &App) -> Result<Target> {
     let named = app.named_repository();
     Ok(match named.map(Where::parse).transpose()? {
@@ -40,7 +40,7 @@ pub(super) fn place(target: &Target, app: &App) -> Result<(PathBuf, Vec<String>)
         Some(parent) => Ok((parent, Vec::new())),
         None => {
             let note = format!(
-                "{} is a file system of its own, or what it lies in can not be written: another \
+                "{} is a file system of its own, or what it lies in cannot be written: another \
                  disk than the repository's is measured.",
                 folder.display()
             );

@@ -1,4 +1,4 @@
-//! Damage, and what can not be looked after, is told whatever stands in the way.
+//! Damage, and what cannot be looked after, is told whatever stands in the way.
 
 use super::*;
 
