@@ -110,6 +110,8 @@ pub struct History {
     names: HashMap<Place, Inode>,
     lengths: HashMap<Inode, u64>,
     handles: HashMap<i32, Arc<Mutex<Handle>>>,
+    /// Open folders that the root lies below, by their absolute paths.
+    above: HashMap<i32, PathBuf>,
     said: String,
     /// After which lines the power may be cut, with what was done and said by then.
     moments: Vec<(usize, usize, usize)>,
@@ -131,6 +133,7 @@ impl History {
             names: HashMap::new(),
             lengths: HashMap::new(),
             handles: HashMap::new(),
+            above: HashMap::new(),
             said: said.to_owned(),
             moments: Vec::new(),
             lines: 0,
@@ -174,6 +177,7 @@ impl History {
     /// Adds the calls of one more process, which has ended.
     pub(super) fn add(&mut self, calls: Vec<(usize, Call)>) -> Result<(), String> {
         self.handles.clear();
+        self.above.clear();
         let base = self.lines + 1;
         for (line, call) in calls {
             let before = (self.done.len(), self.said.len());
@@ -193,10 +197,16 @@ impl History {
                 let born = creates.then(|| self.born_with(mode));
                 self.open((base, path), born, truncates, appends, fd);
             }
-            Call::Close { fd } => drop(self.handles.remove(&fd)),
+            Call::Close { fd } => {
+                self.handles.remove(&fd);
+                self.above.remove(&fd);
+            }
             Call::Duplicate { from, to } => {
                 if let Some(handle) = self.handles.get(&from).cloned() {
                     self.handles.insert(to, handle);
+                }
+                if let Some(path) = self.above.get(&from).cloned() {
+                    self.above.insert(to, path);
                 }
             }
             Call::Seek { fd, to } => self.moved(fd, |_| to),
@@ -248,6 +258,11 @@ impl History {
         appends: bool,
         fd: i32,
     ) {
+        let (base, path) = self.from_above((base, path));
+        match base.is_none() && self.root != path && self.root.starts_with(&path) {
+            true => self.above.insert(fd, path.clone()),
+            false => self.above.remove(&fd),
+        };
         let says = base.is_none() && path == self.notes;
         let found = self.resolve((base, path.clone()));
         let mut inode = self.found((base, path));
@@ -346,8 +361,18 @@ impl History {
         }
     }
 
+    /// The absolute path, if it is said from a folder above the root.
+    fn from_above(&self, (base, path): (Base, PathBuf)) -> (Base, PathBuf) {
+        match base.and_then(|fd| self.above.get(&fd)) {
+            Some(above) => (None, above.join(path)),
+            None if path.is_absolute() => (None, path),
+            None => (base, path),
+        }
+    }
+
     /// Which file or folder is there now.
-    fn found(&self, (base, path): (Base, PathBuf)) -> Option<Inode> {
+    fn found(&self, place: (Base, PathBuf)) -> Option<Inode> {
+        let (base, path) = self.from_above(place);
         if base.is_none() && path == self.root {
             return Some(ROOT);
         }
@@ -358,9 +383,10 @@ impl History {
     }
 
     /// The place that a path names, if it is below the root and its folder is there.
-    fn resolve(&self, (base, path): (Base, PathBuf)) -> Option<Place> {
+    fn resolve(&self, place: (Base, PathBuf)) -> Option<Place> {
+        let (base, path) = self.from_above(place);
         match base {
-            Some(fd) if path.is_relative() => self.below(self.inode_of(fd)?, &path),
+            Some(fd) => self.below(self.inode_of(fd)?, &path),
             _ => self.place(&path),
         }
     }
