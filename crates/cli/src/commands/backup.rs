@@ -232,7 +232,8 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
         Ok(listed) => {
             listed.put_back.iter().for_each(|record| tell_put_back(app, record));
             let error = listing::tell_damage(app, access, &listed).err();
-            (Some(listed), error)
+            let mended = error.as_ref().and_then(|_| by_receipts(app, access));
+            (Some(mended.unwrap_or(listed)), error)
         }
         Err(error) => (None, Some(error.into())),
     };
@@ -242,6 +243,17 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
         None => {}
     }
     listed
+}
+
+/// Has the repository take what the receipts have of it, as the cache may have been lost, too; says what there is then,
+/// if it took something.
+fn by_receipts(app: &App, access: &Access) -> Option<Listed> {
+    let known = Receipts::in_state(&app.folders.state).all_stored(access.config().repository);
+    let repairs = holdall_engine::put_back_records(access, known, None, false).ok()?;
+    for repair in &repairs {
+        app.output.note(repair.sentence(false));
+    }
+    (!repairs.is_empty()).then(|| holdall_engine::snapshots_by_cache(access).ok()).flatten()
 }
 
 /// Says that a record was put back. Where nothing in the repository told that it was gone, more may be gone.

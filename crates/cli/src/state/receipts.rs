@@ -248,8 +248,9 @@ fn judged(remembered: &StoredRecord, fate: Fate) -> Result<()> {
 pub(crate) const NOT_THERE: &str = "this machine has its receipt, and the repository does not have it: it was rolled back \
                                     to an older state, or hides it";
 
-const GO_ON: &str = "if the repository was set back to an older copy, `holdall backup` goes on from there; \
-                     what came after that copy is lost, unless whoever keeps the repository has it still";
+const GO_ON: &str = "`holdall check --repair` puts it back if its content is still stored; if the repository was set \
+                     back to an older copy, `holdall backup` goes on from there, and what came after that copy is lost, \
+                     unless whoever keeps the repository has it still";
 
 /// Says that a record is gone.
 pub(crate) fn gone_since(id: &RecordHash, is_amendment: bool, reason: &str) -> Refusal {

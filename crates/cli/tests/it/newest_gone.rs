@@ -99,6 +99,29 @@ fn a_pin_that_is_gone_is_told_and_nothing_goes_by_rules_or_is_deleted() {
 }
 
 #[test]
+fn the_next_backup_puts_back_by_its_receipt_what_the_cache_lost_too() {
+    for is_pin in [false, true] {
+        let place = Place::new();
+        match is_pin {
+            true => place.run(&place.machine, &["tag", "latest", "--pin"]).expect(0),
+            false => {
+                write(&place, "second");
+                place.back_up(&place.machine).expect(0)
+            }
+        };
+        let newest = records(&place.path("repo")).pop().unwrap();
+        let sound = fs::read(&newest).unwrap();
+        remove(&newest);
+        forget_caches(&place.machine);
+        let told = place.run(&place.machine, &["snapshots"]).expect(20);
+        assert!(told.stderr.contains("`holdall check --repair`"), "{}", told.stderr);
+        place.back_up(&place.machine).expect(20);
+        assert!(fs::read(&newest).is_ok_and(|bytes| bytes == sound), "is_pin: {is_pin}");
+        place.run(&place.machine, &["check"]).expect(0);
+    }
+}
+
+#[test]
 fn the_next_backup_puts_back_a_pin_that_is_gone_and_tells_it_once() {
     let place = Place::new();
     place.run(&place.machine, &["tag", "latest", "--pin"]).expect(0);
