@@ -258,7 +258,7 @@ impl History {
         appends: bool,
         fd: i32,
     ) {
-        let (base, path) = self.from_above((base, path));
+        let (base, path) = self.seen_from_above((base, path));
         match base.is_none() && self.root != path && self.root.starts_with(&path) {
             true => self.above.insert(fd, path.clone()),
             false => self.above.remove(&fd),
@@ -362,7 +362,7 @@ impl History {
     }
 
     /// The absolute path, if it is said from a folder above the root.
-    fn from_above(&self, (base, path): (Base, PathBuf)) -> (Base, PathBuf) {
+    fn seen_from_above(&self, (base, path): (Base, PathBuf)) -> (Base, PathBuf) {
         match base.and_then(|fd| self.above.get(&fd)) {
             Some(above) => (None, above.join(path)),
             None if path.is_absolute() => (None, path),
@@ -372,7 +372,7 @@ impl History {
 
     /// Which file or folder is there now.
     fn found(&self, place: (Base, PathBuf)) -> Option<Inode> {
-        let (base, path) = self.from_above(place);
+        let (base, path) = self.seen_from_above(place);
         if base.is_none() && path == self.root {
             return Some(ROOT);
         }
@@ -384,7 +384,7 @@ impl History {
 
     /// The place that a path names, if it is below the root and its folder is there.
     fn resolve(&self, place: (Base, PathBuf)) -> Option<Place> {
-        let (base, path) = self.from_above(place);
+        let (base, path) = self.seen_from_above(place);
         match base {
             Some(fd) => self.below(self.inode_of(fd)?, &path),
             _ => self.place(&path),
