@@ -277,13 +277,6 @@ mod tests {
             Ok(())
         }
 
-        fn fill_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
-            let mut bytes = Vec::new();
-            self.append_at(&mut bytes, into.len(), offset)?;
-            into.copy_from_slice(&bytes);
-            Ok(())
-        }
-
         fn bytes_at_once(&self) -> usize {
             self.at_once
         }

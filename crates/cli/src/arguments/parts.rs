@@ -15,7 +15,7 @@ use crate::terminal::output::Shown;
 pub(crate) const REPOSITORY: &str = "default-repository";
 /// Arguments that may be folders and that are no paths in Rust, for they may be addresses too.
 const PLACES: [&str; 2] = [REPOSITORY, "from"];
-/// Patterns: one that begins with `~/` would match a folder that is called `~`, which nobody means.
+/// Patterns: one that begins with `~/` would match a folder with the name `~`, not the home folder.
 const PATTERNS: [&str; 3] = ["exclude", "iexclude", "include"];
 /// Arguments for which `-` is standard input.
 const DASHES: [&str; 6] = [

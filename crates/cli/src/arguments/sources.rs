@@ -193,7 +193,7 @@ fn overlap(source: &Source, outer: &[u8], outer_read_at: &[u8]) -> Refusal {
 /// Opens those of the `typed` sources that are pipes, or lead to one as `/dev/stdin` may; `all` counts the others, too.
 ///
 /// # Errors
-/// [`Refusal`] if they are all pipes that nobody writes to; if one cannot be opened.
+/// [`Refusal`] if all of them are pipes without a writer; the system's error if one cannot be opened.
 pub(crate) fn open_pipes(typed: &[Source], all: usize) -> Result<Vec<(Vec<u8>, Arc<File>)>> {
     let (mut pipes, mut idle) = (Vec::new(), Vec::new());
     for source in typed {

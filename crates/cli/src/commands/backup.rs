@@ -282,7 +282,7 @@ fn nothing_came(options: &BackupOptions, error: EngineError) -> anyhow::Error {
     }
 }
 
-/// What was committed is done, even if that cannot be told, or nobody listens any more.
+/// A committed backup succeeds, even if its report cannot be written.
 fn still_committed(app: &App, summary: &BackupSummary, told: Result<()>) -> Result<()> {
     told.or_else(|error| match &summary.snapshot_id {
         Some(id) => {

@@ -316,7 +316,7 @@ fn rotate(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// What was done is done, even if that cannot be told, or nobody listens any more.
+/// A change that was made succeeds, even if its report cannot be written.
 fn tell(app: &App, done: &str, told: Result<()>) {
     told.unwrap_or_else(|error| app.output.warn_unreported(done, &error));
 }

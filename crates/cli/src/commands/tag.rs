@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             .remember_amendment(&access, &stored)
             .context("the snapshots were changed, but the receipt could not be kept")?;
     }
-    // What was changed is, even if that cannot be told, or nobody listens any more.
+    // A change that was made succeeds, even if its report cannot be written.
     tell(app, &amendments, chosen.len()).unwrap_or_else(|error| {
         app.output
             .warn_unreported(format_args!("{} snapshots were changed", amendments.len()), &error);

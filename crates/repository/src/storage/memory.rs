@@ -343,13 +343,6 @@ impl ReadAt for MemoryFile {
         Ok(())
     }
 
-    fn fill_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        self.append_at(&mut bytes, into.len(), offset)?;
-        into.copy_from_slice(&bytes);
-        Ok(())
-    }
-
     fn bytes_at_once(&self) -> usize {
         64 << 10
     }

@@ -91,7 +91,12 @@ pub(crate) trait ReadAt: Debug + Send + Sync {
     ///
     /// # Errors
     /// As for [`ReadAt::append_at`].
-    fn fill_at(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
+    fn fill_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        self.append_at(&mut bytes, into.len(), offset)?;
+        into.copy_from_slice(&bytes);
+        Ok(())
+    }
 
     /// So many bytes are worth reading at once, where some of them are wanted for sure: as many as come in the time
     /// of a request. A disk that has lost bytes nobody asked for is not asked for them.
