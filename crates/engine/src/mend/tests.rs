@@ -111,22 +111,22 @@ fn whatever_is_lost_comes_back_and_every_snapshot_is_whole() {
     pair.write("d3/new", &Random::new(2).bytes(9_000));
     let second = pair.back_up();
     pair.copy_all();
-    // A file's content, a list of chunks, and whatever lies in one block with them: the other small
-    // files, and leaves of directories.
+    // A file's content, a list of chunks, and whatever lies in one block with them: other small
+    // files, and leaves of directories. How many those are depends on how the threads took turns.
     let content = fs::read(pair.folder.path().join("d7/9")).expect("a file");
     let chunk = pair.first.access.keys.ids().chunk_id(&content);
     let lost = [chunk, list_of(&pair, &second, "list")];
     pair.first.repository.damage_all(|id| lost.contains(id));
     fs::remove_dir_all(&pair.first.access.cache).expect("a cache");
     let before = (pair.lacks(), pair.first.repository.blocks());
-    assert!(before.0 > 10, "{} paths are damaged", before.0);
+    assert!(before.0 >= 2, "{} paths are damaged", before.0);
 
     let would = pair.mend(true);
     assert!(would.left.is_empty(), "{would:?}");
     assert!((pair.lacks(), pair.first.repository.blocks()) == before, "a dry run changed it");
     let done = pair.mend(false);
     assert_eq!(done.mended, would.mended);
-    assert!(done.left.is_empty() && done.mended[0].objects > 10, "{done:?}");
+    assert!(done.left.is_empty() && done.mended[0].objects >= 2, "{done:?}");
     assert_eq!(pair.lacks(), 0);
     pair.check_restored(&second);
     assert!(pair.mend(false).mended.is_empty(), "there is nothing left to mend");
