@@ -35,7 +35,7 @@ impl TokenArgs {
         let given = Passwords::new(ADMIN_TOKEN, file, &Settings::default(), interrupt)?.given()?;
         let Some(text) = given else { return Ok(None) };
         let token = AdminToken::from_text(&text).ok_or_else(|| {
-            Refusal::new(Exit::Usage, "what was given is no administrator's token")
+            Refusal::new(Exit::Usage, "this is not an administrator's token")
                 .hint("`holdall admin token REPOSITORY` prints one on the server")
         })?;
         Ok(Some(token))
@@ -65,7 +65,7 @@ pub(crate) fn tell(app: &App, announced: &Announced) {
     announced.deletions.iter().for_each(|deletion| app.output.note(in_words(deletion)));
     if let Some(from_ns) = announced.fewer_kept_from_ns {
         app.output.note(format_args!(
-            "rules that keep less come into force after {}, as was asked for; `holdall admin retention` \
+            "rules that keep less come into force after {}, as requested; `holdall admin retention` \
              on the server shows them, and takes them back with others",
             local_time(from_ns)
         ));
@@ -81,7 +81,7 @@ pub(crate) fn in_words(deletion: &WaitingDeletion) -> String {
         (many, _) => format!("{} snapshots", count(many as u64)),
     };
     format!(
-        "{what} will be deleted after {}, as was asked for; `holdall admin cancel {number}` on \
+        "{what} will be deleted after {}, as requested; `holdall admin cancel {number}` on \
          the server takes that back",
         local_time(*due_ns)
     )

@@ -328,7 +328,7 @@ pub(crate) mod tests {
 
     #[test]
     fn of_a_restore_it_is_told_what_was_used_of_the_wire_to_here() {
-        assert_eq!(ceilings().used_by_restore(31e6), None, "what was sent says nothing of it");
+        assert_eq!(ceilings().used_by_restore(31e6), None, "the client sent nothing of it");
         let mut ceilings = ceilings();
         for rate in [80e6, 62e6] {
             let bytes_per_second = Some(rate);

@@ -119,7 +119,7 @@ impl LabServer {
         // What keeps it from telling shows with the first measurement.
         let version = self.server.version().ok().flatten();
         let version =
-            version.map_or_else(|| "version not told".to_owned(), |it| format!("holdall {it}"));
+            version.map_or_else(|| "version unknown".to_owned(), |it| format!("holdall {it}"));
         format!("https://{}, {version}", self.server.host_reached())
     }
 

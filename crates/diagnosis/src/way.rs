@@ -126,7 +126,7 @@ impl Way {
         };
         Some(match (self.is_limit_named(), self.limit) {
             (true, _) if self.beside.is_none() && rest > self.usual => format!(
-                "the rest of the way is taken to do {rate}, since nobody measured it: `holdall lab path` \
+                "the rest of the way is taken to do {rate}, since it was not measured: `holdall lab path` \
                  does"
             ),
             (true, _) => format!("the rest of the way does {rate}, as far as is known"),
@@ -193,7 +193,7 @@ mod tests {
         assert!(said(None, None).contains("not known what holds backups back"));
         let rest = "the rest of the way does 200.0 MB/s, as far as is known";
         assert_eq!(said(disk, Some(200e6)), rest);
-        let taken = "the rest of the way is taken to do 110.0 MB/s, since nobody measured it";
+        let taken = "the rest of the way is taken to do 110.0 MB/s, since it was not measured";
         assert!(said(disk, None).starts_with(taken));
         assert_eq!(way(disk, Some(900e6), &[DISK]).note(), None, "it is still the limit");
         let slower = way(Some(Layer::Network), None, &[(Layer::ServerDisk, 10e6)]);

@@ -85,7 +85,7 @@ pub enum EngineError {
         source: std::io::Error,
     },
     /// None of a backup's sources could be read. Nothing was committed.
-    #[error("nothing was stored: none of what was to be backed up could be read")]
+    #[error("nothing was stored: none of the sources could be read")]
     NothingRead,
     /// The caller wished to stop. Nothing was committed after the last checkpoint.
     #[error("interrupted")]

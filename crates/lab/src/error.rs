@@ -12,7 +12,7 @@ pub enum LabError {
         "no room in {}: {} are wanted, and of what is free ({}) no more than {} may be taken",
         path.display(),
         megabytes(*wanted_bytes),
-        free_bytes.map_or_else(|| "not told".to_owned(), megabytes),
+        free_bytes.map_or_else(|| "unknown".to_owned(), megabytes),
         megabytes(*allowed_bytes)
     )]
     NoRoom {

@@ -249,7 +249,8 @@ impl Appender {
     }
 
     fn note_lost(&self, tail: TailName, blocks: u64) {
-        let reason = format!("{blocks} of its blocks cannot be read, or are not what was stored");
+        let reason =
+            format!("{blocks} of its blocks cannot be read, or differ from what was stored");
         lock(&self.damaged).push((self.layout.payload(tail).path().to_owned(), reason));
     }
 
@@ -301,7 +302,7 @@ impl Appender {
     }
 
     /// Writes blocks of a kind into a new tail of their own under the positions that they have, and says how
-    /// many are not what was stored. The lease is held still when it returns: whoever took over meanwhile may
+    /// many differ from what was stored. The lease is held still when it returns: whoever took over meanwhile may
     /// have left the copy behind, and count on what was copied. After an error nothing of the copy is left:
     /// each attempt would add one.
     fn copy(
@@ -414,7 +415,7 @@ impl Appender {
         let path = self.layout.payload(name);
         let sound = blocks.iter().map(|block| {
             let read = || read_whole(payload, block).map_err(failed("reading", &path));
-            // What is lost, or is not what was stored, stays in the file put aside.
+            // What is lost, or differs from what was stored, stays in the file put aside.
             Ok(retry_read(read)?.and_then(|bytes| self.as_named(bytes, block)))
         });
         let (copy, lost) = self.copy(name.nodes, sound)?;

@@ -14,7 +14,7 @@ pub(crate) fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
 /// What stands before the checksum of a stored `what`.
 ///
 /// # Errors
-/// [`FormatError::HashMismatch`] if it is not what was stored.
+/// [`FormatError::HashMismatch`] if it differs from what was stored.
 pub(crate) fn without_checksum<'a>(
     what: &'static str,
     bytes: &'a [u8],

@@ -323,7 +323,7 @@ impl Elsewhere<'_> {
         first.map(|copy| (copy.holder, copy.block))
     }
 
-    /// What a block holds, by its table; nothing if it is not what was stored.
+    /// What a block holds, by its table; nothing if it differs from what was stored.
     fn sound_table(&mut self, state: &State, place: Place) -> &HashMap<ObjectId, Vec<ObjectId>> {
         if self.tables.len() > KEPT_TABLES && !self.tables.contains_key(&place) {
             self.tables.clear();

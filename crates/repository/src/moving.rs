@@ -14,7 +14,7 @@ use crate::store::Store;
 /// Blocks are stored again in portions of about so many bytes, which are in memory at once.
 const PORTION_BYTES: u64 = 8 << 20;
 
-/// What becomes of a block that is not what was stored.
+/// What becomes of a block that differs from what was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfDamaged {
     /// Nothing more is moved.
@@ -36,7 +36,7 @@ impl Store {
     /// Stores blocks of a pack again, elsewhere. They are durable, and found, when it returns.
     ///
     /// # Errors
-    /// [`RepositoryError::Damaged`] if one of them is not what was stored and that is to fail.
+    /// [`RepositoryError::Damaged`] if one of them differs from what was stored and that is to fail.
     pub(crate) fn move_blocks<'a>(
         &self,
         kind: BlockKind,
@@ -81,7 +81,7 @@ impl Store {
         if checked.name == place.name {
             return Ok(checked);
         }
-        Err(damaged(file.path(), format!("block {} is not what was stored", place.name)))
+        Err(damaged(file.path(), format!("block {} differs from what was stored", place.name)))
     }
 
     fn store_moved(

@@ -62,7 +62,7 @@ pub(crate) fn failed<'a>(
     }
 }
 
-/// The error for a file that is not what was stored.
+/// The error for a file that differs from what was stored.
 pub(crate) fn damaged(path: &(impl Shown + ?Sized), reason: impl ToString) -> RepositoryError {
     RepositoryError::Damaged { what: path.shown().to_string(), reason: reason.to_string() }
 }

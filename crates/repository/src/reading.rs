@@ -90,7 +90,7 @@ impl ReadBlock {
     pub(crate) fn checked(self) -> Result<Bytes, RepositoryError> {
         let Self { bytes, name, path } = self;
         if blake3::hash(&bytes).as_bytes() != name.as_bytes() {
-            return Err(damaged(&*path, format!("block {name} is not what was stored")));
+            return Err(damaged(&*path, format!("block {name} differs from what was stored")));
         }
         Ok(bytes)
     }

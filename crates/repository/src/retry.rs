@@ -57,7 +57,7 @@ pub(crate) fn retry_until_some<T>(
     Ok(None)
 }
 
-/// Whether an error says that the bytes are gone or are not what was stored.
+/// Whether an error says that the bytes are gone or differ from what was stored.
 pub(crate) fn says_lost(error: &RepositoryError) -> bool {
     match error {
         RepositoryError::Damaged { .. } => true,

@@ -28,7 +28,7 @@ impl Slice {
     /// # Panics
     /// If the variable is neither form.
     #[must_use]
-    #[expect(clippy::print_stderr, reason = "a run that failed is repeated by what was printed")]
+    #[expect(clippy::print_stderr, reason = "a failed run is repeated by the line printed above")]
     pub fn one_in(many: u64) -> Self {
         let slice = Self::parse(variable(VARIABLE).as_deref().unwrap_or("0"), many);
         eprintln!("{VARIABLE}={}/{} repeats this", slice.number, slice.many);

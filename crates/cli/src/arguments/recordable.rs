@@ -9,10 +9,9 @@ use holdall_format::limits::{
 
 use crate::exit::{Exit, Refusal};
 
-const FEWER_PATHS: &str =
-    "name a folder that holds them, and leave out what is not wanted with --exclude";
+const FEWER_PATHS: &str = "name a folder that holds them, and exclude the rest with --exclude";
 const FEWER_PATTERNS: &str =
-    "a file .holdallignore in a folder takes any number of patterns for what is below it";
+    "a file .holdallignore in a folder takes any number of patterns, for everything below it";
 
 /// Checks sources, patterns and host.
 ///

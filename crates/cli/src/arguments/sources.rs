@@ -214,7 +214,7 @@ pub(crate) fn open_pipes(typed: &[Source], all: usize) -> Result<Vec<(Vec<u8>, A
         return Ok(pipes);
     }
     let message =
-        format!("nothing to back up: {} is a pipe, and nobody writes to it", idle.join(", "));
+        format!("nothing to back up: {} is a pipe, and no program writes to it", idle.join(", "));
     Err(Refusal::new(Exit::Usage, message)
         .hint("start what writes to it before; to store the pipe itself, name its folder")
         .into())

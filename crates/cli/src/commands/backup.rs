@@ -368,7 +368,7 @@ fn mark(text: &str) -> Result<String, String> {
             Err("it is a path, and has to be a name in a folder".to_owned())
         }
         text if text.contains(':') => {
-            Err("it has a colon: what is in the file is not looked at, give its name alone"
+            Err("it has a colon: the content of files is not looked at, give the name alone"
                 .to_owned())
         }
         name => Ok(name.to_owned()),

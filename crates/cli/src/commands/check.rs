@@ -471,7 +471,7 @@ fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<
             (0, None) if found.is_short => "what is there is whole".to_owned(),
             (0, None) => "all whole".to_owned(),
             (0, Some(percent)) => {
-                format!("what was read is whole: the trees, and {percent} % of the content")
+                format!("no damage in what was read: the trees, and {percent} % of the content")
             }
             (several, _) => format!("{} damaged", count(several as u64 + damaged_unnamed)),
         },

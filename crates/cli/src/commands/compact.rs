@@ -11,18 +11,17 @@ use crate::exit::Exit;
 use crate::opening::open::{self, Patience};
 use crate::terminal::output::{count, rfc3339, size};
 
-/// Stores again what little is needed of blocks that are mostly dead
+/// Repacks blocks that are mostly unused
 ///
-/// Content is sealed in blocks of about 1 MiB, and a prune can only keep a block or let it go. This opens
-/// those of which at most half is needed, seals what is needed in new ones, and lets the old ones go.
+/// Content is sealed in blocks of about 1 MiB, and a prune keeps or deletes a block as a whole. This opens
+/// blocks of which at most half is needed, seals what is needed in new ones, and deletes the old ones.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall compact --dry-run
 
-It needs the password, and room for what is stored again. In a directory it prunes afterwards. On a \
-server it takes an administrator's token (`holdall admin token`, then --admin-token-file FILE); the old \
-blocks stay for a week there, are read where a new one cannot be, and `holdall admin cancel` takes it \
-back.
+It needs the password, and room for the new blocks. In a directory it prunes afterwards. On a server it \
+needs an administrator's token (`holdall admin token`, then --admin-token-file FILE). There the old blocks \
+stay for a week and serve if a new one cannot be read; until then `holdall admin cancel` cancels it.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 wrong password, 13 not \
 allowed, 14 server unreachable, 20 damage found, 130 interrupted")]

@@ -21,17 +21,15 @@ use crate::terminal::output::Shown;
 /// More than any file with a public key has.
 const PUBLIC_KEY_MAX_BYTES: u64 = 64 << 10;
 
-/// What is told after a key was taken away.
-const OLDER_KEYS: &str = "whoever copied the repository's keys before, or can read a server's data \
-                          folder, can still open them with what was taken away; `holdall key \
-                          rotate` keeps what is backed up from now on from them";
+/// The warning after a key was removed.
+const OLDER_KEYS: &str = "an older copy of the repository's keys, such as in a server's data folder, still opens \
+                          with what was removed; `holdall key rotate` protects what is backed up from now on";
 
 /// Lists, adds, removes and changes what opens the repository
 ///
-/// All keys open the same secrets. Removing one, or changing the password, does not take back what
-/// somebody read or copied before: an older copy of the keys still opens with it. A server keeps
-/// its older copies, so that its administrator can undo what a stolen machine did; a directory
-/// keeps none. After a computer or a password was stolen, remove its key, or change the password, and
+/// All keys open the same secrets. If you remove a key or change the password, an older copy of the keys still
+/// opens with what was removed. A server keeps older copies, so that its administrator can undo what a stolen
+/// machine did; a directory keeps none. After a theft, remove the computer's key or change the password, and
 /// then rotate the keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -87,12 +85,11 @@ repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable,
     },
     /// Seals what is backed up from now on with a new secret
     ///
-    /// Whatever opens the repository now opens the new secret too; what was taken away before, and
-    /// whoever copied the former secret, from a stolen computer for instance, does not. What is stored
-    /// already stays as it is, and so do the names of contents: whoever has the former secret and the
-    /// stored bytes can still read the old snapshots, and tell whether a content that he knows is in
-    /// new ones. `holdall copy` into a new repository leaves that behind, too. Another computer that
-    /// keeps the key of this repository needs its password once, or its recovery kit.
+    /// The keys in `holdall key list` open the new secret, too. Keys that were removed do not, nor does a copy of
+    /// the former secret, such as on a stolen computer. What is stored already stays as it is: a thief who has the
+    /// former secret and the stored bytes can still read old snapshots. He can also find out whether new ones hold a
+    /// content that he already has. `holdall copy` into a new repository prevents that, too. Another computer that
+    /// keeps this repository's key needs the password once, or the recovery kit.
     #[command(after_help = "\
 Example: holdall key remove laptop && holdall key rotate
 
@@ -256,7 +253,7 @@ fn remove(app: &App, wanted: &str) -> Result<()> {
     let mut keys = KeySet::open(app)?;
     let at = keys.find(wanted)?;
     if keys.set.wrappings.len() == 1 {
-        let message = "it is the last key: without it nobody could open the repository";
+        let message = "it is the last key: without it the repository could never be opened again";
         return Err(Refusal::new(Exit::Failed, message)
             .hint("add another first: `holdall key add`")
             .into());

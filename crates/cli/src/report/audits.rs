@@ -36,7 +36,7 @@ pub(crate) fn tell(app: &App, access: &Access) {
         Err(error) => {
             let error = Error::from(error);
             if !matches!(exit_of(&error), Exit::Unreachable | Exit::Interrupted) {
-                let what = "the repository does not show that it still has what was backed up";
+                let what = "the repository does not prove that it still has what was backed up";
                 app.damage(
                     &Refusal::new(Exit::Damage, format!("{what}: {error}")).hint(HINT).into(),
                 );

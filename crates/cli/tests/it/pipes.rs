@@ -41,7 +41,10 @@ fn a_pipe_is_read_to_its_end_under_its_own_name() {
     mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let backup = ["backup", "-r", &repo, text(&fifo), "--json"];
     let refused = machine.run(backup).expect(2).of_type("error");
-    assert!(refused[0]["message"].as_str().unwrap().contains("nobody writes to it"), "{refused:?}");
+    assert!(
+        refused[0]["message"].as_str().unwrap().contains("no program writes to it"),
+        "{refused:?}"
+    );
     let writer = writer_of(&fifo);
     (&writer).write_all(b"written before").unwrap();
     let mut running = Process::spawn(&mut machine.command(backup)).unwrap();

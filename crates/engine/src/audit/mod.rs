@@ -100,7 +100,7 @@ pub fn audit(
         Err(EngineError::Repository(error @ RepositoryError::Unreachable { .. }))
             if cut_off >= MOST_CUT_OFF =>
         {
-            let reason = format!("it was asked for in {} runs in a row, and {error}", cut_off + 1);
+            let reason = format!("it failed in {} runs in a row: {error}", cut_off + 1);
             Err(EngineError::damaged("the proof that what was backed up is there", reason))
         }
         audited => audited,

@@ -125,7 +125,7 @@ fn sealed_half(
     let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
     let opened = RecordSecret::open(&sealed, head, &mut opener).map_err(EngineError::self_check)?;
     if opened != *secret {
-        return Err(EngineError::self_check("the record is not what was to be sealed"));
+        return Err(EngineError::self_check("the sealed record differs from the record given"));
     }
     Ok(sealed)
 }

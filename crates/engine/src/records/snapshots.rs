@@ -248,7 +248,7 @@ fn open_tombstone(
         return Err(damaged("it belongs to another repository"));
     }
     if !keepers.accept_tombstone(&tombstone, head.key) {
-        return Err(damaged("it was signed by somebody else"));
+        return Err(damaged("it was signed by an unknown key"));
     }
     Ok((Forgotten { id: tombstone.record, reason: tombstone.reason }, head))
 }
@@ -272,7 +272,7 @@ fn open_record(
         return Err(damaged(format!("it is the record {}", record_file(position))));
     }
     if !keepers.accept(&stored) {
-        return Err(damaged(format!("snapshot {id}: its receipt was signed by somebody else")));
+        return Err(damaged(format!("snapshot {id}: its receipt was signed by an unknown key")));
     }
     let head = stored.record.head;
     if head.repository != access.config.repository {
@@ -440,7 +440,7 @@ mod tests {
         let [DamagedRecord { position: 2, reason }] = &listed.damaged[..] else {
             panic!("{:?}", listed.damaged)
         };
-        assert!(reason.contains("somebody else"), "{reason}");
+        assert!(reason.contains("unknown key"), "{reason}");
     }
 
     #[test]

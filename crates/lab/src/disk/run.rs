@@ -250,7 +250,7 @@ fn side_by_side(
         ring.wait()?;
         while let Some(done) = ring.completion() {
             if done.moved_bytes? as u64 != row.block_bytes {
-                return Err(io::Error::other("a request moved less than was asked"));
+                return Err(io::Error::other("a request moved fewer bytes than requested"));
             }
             tally.latency.add(begun[done.slot].elapsed());
             tally.operations += 1;

@@ -94,7 +94,7 @@ impl Bus {
             }
             Self::Virtual => "virtual disk, the host knows what lies below".to_owned(),
             Self::Card => "memory card".to_owned(),
-            Self::Other => "bus not told".to_owned(),
+            Self::Other => "bus unknown".to_owned(),
         }
     }
 

@@ -49,7 +49,7 @@ impl FileSystem {
         match &*self.kind {
             "tmpfs" | "ramfs" => Some("This lies in memory: no disk is measured.".to_owned()),
             "overlay" => {
-                Some("This is an overlay: which disk lies below it is not told.".to_owned())
+                Some("This is an overlay: the system does not say which disk lies below it.".to_owned())
             }
             "zfs" => Some(
                 "ZFS does not tell which disks it lies on: they are not told here, and what they do is \

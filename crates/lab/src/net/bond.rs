@@ -134,7 +134,7 @@ impl Bond {
                 .to_owned(),
             Chooses::Unknown => format!(
                 "the bond's mode is {}; how it divides streams is not known here",
-                if self.mode.is_empty() { "not told" } else { &self.mode }
+                if self.mode.is_empty() { "unknown" } else { &self.mode }
             ),
         });
         said

@@ -16,7 +16,7 @@ const MOVED: &str = "device_bytes_for_each_asked";
 /// Bytes of each operation that differ by less are the same: less than the per cent that are shown.
 const EVEN: f64 = 0.0005;
 /// What stands for something that a report does not have.
-const NOT_TOLD: &str = "not told";
+const UNKNOWN: &str = "unknown";
 
 /// Two reports, row by row and step by step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -88,7 +88,7 @@ pub struct Limited {
 impl Limited {
     /// One line about both.
     pub fn words(self) -> String {
-        let word = |layer: Option<Layer>| layer.map_or(NOT_TOLD, Layer::word);
+        let word = |layer: Option<Layer>| layer.map_or(UNKNOWN, Layer::word);
         let (first, second) = (word(self.first), word(self.second));
         if first == second {
             return format!("limited by {first} in both");
@@ -234,12 +234,12 @@ fn name(a: &Measurement, b: &Measurement) -> String {
     let (mut row, mut others) = (a.clone(), String::new());
     if a.file_bytes != b.file_bytes {
         row.file_bytes = None;
-        let size = |bytes: Option<u64>| bytes.map_or_else(|| NOT_TOLD.to_owned(), shown::file);
+        let size = |bytes: Option<u64>| bytes.map_or_else(|| UNKNOWN.to_owned(), shown::file);
         others += &format!(", files of {} / {}", size(a.file_bytes), size(b.file_bytes));
     }
     if a.cache != b.cache {
         row.cache = None;
-        let cache = |row: &Measurement| row.cache.map_or(NOT_TOLD, Cache::words);
+        let cache = |row: &Measurement| row.cache.map_or(UNKNOWN, Cache::words);
         others += &format!(", {} / {}", cache(a), cache(b));
     }
     shown::row(&row) + &others
@@ -260,7 +260,7 @@ fn other_circumstances(first: &Report, second: &Report) -> Vec<(String, String, 
     let (ours, theirs) = (all(first), all(second));
     let value = |of: &[(String, String)], name: &String| {
         let found = of.iter().find(|(other, _)| other == name);
-        found.map_or_else(|| NOT_TOLD.to_owned(), |(_, value)| value.clone())
+        found.map_or_else(|| UNKNOWN.to_owned(), |(_, value)| value.clone())
     };
     let mut names: Vec<_> = ours.iter().chain(&theirs).map(|(name, _)| name.clone()).collect();
     let mut seen = std::collections::BTreeSet::new();
@@ -357,7 +357,7 @@ mod tests {
         second.measurements.truncate(1);
         first.measurements[0].cache = Some(Cache::Cold);
         let told = words(&compare(&first, &second));
-        let both = "sequential read 1M direct, files of 1 GiB / 128 MiB, cold / not told";
+        let both = "sequential read 1M direct, files of 1 GiB / 128 MiB, cold / unknown";
         assert_eq!(told, [both]);
         second.measurements[0].jobs = Some(8);
         assert_eq!(compare(&first, &second).compared, 0, "something else differs, too");
@@ -420,10 +420,10 @@ mod tests {
         assert_eq!(limits(&second), ["limited by network in both"]);
         second.verdicts[0].limited_by = Layer::ServerDisk;
         second.verdicts.extend(first.verdicts.iter().cloned());
-        let told = ["limited by: network / server-disk", "limited by: not told / network"];
+        let told = ["limited by: network / server-disk", "limited by: unknown / network"];
         assert_eq!(limits(&second), told);
         second.verdicts.clear();
-        assert_eq!(limits(&second), ["limited by: network / not told"]);
+        assert_eq!(limits(&second), ["limited by: network / unknown"]);
         assert_eq!(compare(&second, &second).limited_by, []);
     }
 
@@ -435,6 +435,6 @@ mod tests {
         second.facts.push(Fact::new("journal", "ordered"));
         let told = compare(&first, &second).circumstances;
         let words = |name: &str, a: &str, b: &str| (name.to_owned(), a.to_owned(), b.to_owned());
-        assert_eq!(told, [words("cache", "cold", "warm"), words("journal", "not told", "ordered")]);
+        assert_eq!(told, [words("cache", "cold", "warm"), words("journal", "unknown", "ordered")]);
     }
 }

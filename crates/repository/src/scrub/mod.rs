@@ -317,7 +317,7 @@ fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryEr
     Ok(damaged)
 }
 
-/// The copies of marker, configuration and wrappings that are not what was stored, and why.
+/// The copies of marker, configuration and wrappings that differ from what was stored, and why.
 ///
 /// # Errors
 /// Those that say nothing of any file.

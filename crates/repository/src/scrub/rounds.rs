@@ -270,7 +270,7 @@ impl Store {
                 Some("it is whole, its parity is damaged".to_owned())
             }
             Ok(0) => None,
-            Ok(blocks) => Some(format!("{blocks} of its blocks are not what was stored")),
+            Ok(blocks) => Some(format!("{blocks} of its blocks differ from what was stored")),
             // Deleted since the list was made.
             Err(_) if self.index().state().condemned.contains(name) => None,
             Err(error) => Some(error.to_string()),
@@ -288,7 +288,7 @@ impl Store {
                 |block| tail.read_block(block).is_ok_and(|bytes| is_named(&bytes, &block.name));
             wrong += durable.filter(|block| !sound(block)).count();
         }
-        let reason = (wrong > 0).then(|| format!("{wrong} blocks are not what was stored"));
+        let reason = (wrong > 0).then(|| format!("{wrong} blocks differ from what was stored"));
         tell(round, IN_NO_PACK, reason);
     }
 }

@@ -94,7 +94,7 @@ impl Administration<'_> {
         let mut losing = machines.into_iter().filter(|(_, (going, all))| is_most(*going, *all));
         losing.next().map(|(machine, (going, all))| {
             format!(
-                "rules that nobody changed would delete {going} of the {all} snapshots of machine {machine} at once"
+                "unchanged rules would delete {going} of the {all} snapshots of machine {machine} at once"
             )
         })
     }

@@ -33,7 +33,7 @@ impl Administration<'_> {
         self.check_name(repository)?;
         let Some(wanted) = wanted else { return Ok(self.accounts.keeping(repository)) };
         let entry = self.accounts.set_keeping(repository, wanted)?;
-        self.log(&format!("changed what is kept of repository {repository}"));
+        self.log(&format!("changed the retention rules of repository {repository}"));
         Ok(entry)
     }
 
@@ -55,7 +55,7 @@ impl Administration<'_> {
         };
         let ids = wanted.iter().map(|wanted| id(wanted).map(|id| id.to_string()));
         let deletion = self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?, None)?;
-        self.log(&format!("deletion {} of {name} was asked for", deletion.number));
+        self.log(&format!("deletion {} of {name} was requested", deletion.number));
         Ok(deletion)
     }
 

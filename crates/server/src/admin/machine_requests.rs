@@ -40,7 +40,7 @@ impl Administration<'_> {
         let ids: BTreeSet<String> = snapshots.iter().map(ToString::to_string).collect();
         let ids = ids.into_iter().collect();
         let deletion = self.accounts.ask_deletion(name, ids, None)?;
-        self.log(&format!("deletion {} of {name} was asked for by its machine", deletion.number));
+        self.log(&format!("deletion {} of {name} was requested by its machine", deletion.number));
         Ok(waiting(deletion))
     }
 
@@ -74,7 +74,7 @@ impl Administration<'_> {
         };
         let deletion = self.accounts.ask_deletion(name, Vec::new(), Some(superseded))?;
         self.log(&format!(
-            "deletion {} of {name} was asked for by its machine: {} blocks were compacted",
+            "deletion {} of {name} was requested by its machine: {} blocks were compacted",
             deletion.number, superseded.blocks
         ));
         Ok(Superseding { blocks: superseded.blocks, waiting: Some(waiting(deletion)) })

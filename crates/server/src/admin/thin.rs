@@ -32,7 +32,7 @@ impl Administration<'_> {
         let Looked { alarm, left } = self.alarm(&store, name, false)?;
         if let Some(alarm) = alarm {
             let reason = format!(
-                "{alarm}: nothing is thinned before somebody looked and said `holdall admin resume {name}`"
+                "{alarm}: nothing is deleted until you check it and run `holdall admin resume {name}`"
             );
             return Err(ServerError::refused(reason));
         }
@@ -42,7 +42,7 @@ impl Administration<'_> {
         }
         let ids = snapshots.iter().map(|one| one.id.clone()).collect();
         let deletion = self.accounts.ask_deletion(name, ids, None)?;
-        self.log(&format!("deletion {} of {name} was asked for, to thin it", deletion.number));
+        self.log(&format!("deletion {} of {name} was requested, to thin it", deletion.number));
         Ok(Thinning { snapshots, kept, deletion: Some(deletion) })
     }
 

@@ -38,7 +38,7 @@ Example: holdall admin pending
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct PendingArgs {}
 
-/// Takes a deletion back that was asked for and is not due yet
+/// Cancels a deletion that is not due yet
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin cancel 1

@@ -10,17 +10,17 @@ use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
 
-/// Has the rules for keeping go on after an alarm
+/// Resumes retention rules after an alarm
 ///
-/// A server's rules delete nothing after one of these: a snapshot has less than half of what the one before held; a
-/// series got more than 100 snapshots within an hour; the same rules as before would delete most of a machine's
-/// snapshots at once; the repository's rules are not known, as after the server's database was lost. Look at the
-/// rules first with `holdall admin retention`, or set them, which resumes too. This says that all is right.
+/// An alarm stops a repository's rules from deleting anything. Its causes: a snapshot has less than half of what the
+/// previous one held. A series got more than 100 snapshots within an hour. Unchanged rules would delete most of a
+/// machine's snapshots at once. The rules are unknown, such as after the server's database was lost. Check the rules
+/// first with `holdall admin retention`; setting them resumes, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin resume laptop
 
-`holdall admin repositories` tells the alarm.
+`holdall admin repositories` shows the alarm.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {

@@ -13,15 +13,14 @@ use crate::terminal::output::{count, local_time};
 
 /// Offers to delete snapshots of a repository that is full
 ///
-/// The last of each of 7 days, of 4 weeks and of every month would stay, and everything that the lock
-/// or a pin holds.
+/// It keeps the last snapshot of each of 7 days, 4 weeks and every month, and what a lock or a pin protects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example: holdall admin thin laptop             (says what could go)
-         holdall admin thin laptop --confirm   (asks for it)
+Example: holdall admin thin laptop             (lists what it would delete)
+         holdall admin thin laptop --confirm   (requests the deletion)
 
-What is asked for waits as any deletion does: `holdall admin pending` lists it, and `holdall admin \
-cancel` takes it back.
+The deletion waits as any other does: `holdall admin pending` lists it, and `holdall admin cancel` \
+cancels it.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {

@@ -11,16 +11,16 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::terminal::output::{local_time, rfc3339};
 
-/// Makes a token with which a machine may ask for deletions in its repository, for a day
+/// Makes a token that lets a machine request deletions in its repository for a day
 ///
-/// What is asked for with it waits like any deletion, and `holdall admin cancel` takes it back.
+/// A deletion that it requests waits like any other, and `holdall admin cancel` cancels it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin token laptop > token      (on the server)
          holdall forget --keep-monthly 12 --admin-token-file token      (on the laptop)
 
-Whoever has the token and the machine's key may use it, for this repository alone. The token is the \
-last line that is printed; the server keeps its hash only.
+The token works only together with the machine's key, and for this repository alone. It is the last line \
+printed; the server keeps only its hash.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {

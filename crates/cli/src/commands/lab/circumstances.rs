@@ -134,8 +134,8 @@ impl Circumstances {
     /// If standard output cannot be written.
     pub(crate) fn tell(&self, output: &Output) -> Result<()> {
         output.object("circumstances", self)?;
-        let processor = self.processor.as_deref().unwrap_or("processor not told");
-        let memory = self.memory_bytes.map_or_else(|| "memory not told".to_owned(), size);
+        let processor = self.processor.as_deref().unwrap_or("processor unknown");
+        let memory = self.memory_bytes.map_or_else(|| "memory unknown".to_owned(), size);
         let Self { version, kernel, cores, .. } = self;
         output.say(format_args!(
             "holdall {version}, {kernel}, {cores} cores of {processor}, {memory}"

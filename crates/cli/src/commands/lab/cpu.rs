@@ -21,8 +21,8 @@ const STEP_TIME: Duration = Duration::from_millis(500);
 
 /// Measures what this computer's processor does with each step of a backup
 ///
-/// Chunking, hashing, compressing at the levels that a backup chooses from, sealing and opening with
-/// both ciphers: the code that a backup runs, on samples in memory, on one core and on all at once.
+/// The steps: chunking, hashing, compressing at each level that a backup uses, sealing and opening with both
+/// ciphers. It runs a backup's own code on samples in memory, on one core and on all at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab cpu

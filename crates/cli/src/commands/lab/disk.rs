@@ -24,11 +24,10 @@ const ROW_LIMIT: Duration = Duration::from_secs(10);
 /// Measures the disk that a directory lies on
 ///
 /// With --op, --block, --queue-depth, --jobs, --size, --time, --direct, --buffered or --end-fsync
-/// exactly that row is measured; with none of them, a standard set on 512 MiB, or on less where
-/// there is no room: reads and writes, one after the other and at random, in blocks of 4 KiB to 1
-/// MiB, 1 and 32 at once, 4 KiB at random by 8 and 32 jobs, the four that CrystalDiskMark has, the
-/// average of 20 to 100 MiB at a time, and how long an fsync takes. Nothing but a folder of its own
-/// in DIR is written, and it is gone afterwards; at most half of the free room is taken.
+/// exactly that row is measured. Without them it is a standard set on 512 MiB, or less if there is no room:
+/// sequential and random reads and writes in blocks of 4 KiB to 1 MiB, 1 and 32 at once, and random ones of
+/// 4 KiB by 8 and 32 jobs. CrystalDiskMark's four rows, an average of 20 to 100 MiB, and the time of an fsync
+/// follow. It writes only to a folder of its own in DIR, takes at most half of the free room, and removes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab disk /mnt/usb

@@ -32,10 +32,9 @@ const MIX_SHARE: f64 = 0.8;
 
 /// Measures what a mounted folder does with files: on a disk, a share, anything
 ///
-/// Creates, writes, makes durable, looks at, lists, reads, renames and deletes 1,000 files of 4 KiB, by
-/// 1, 2, 4 and 8 workers; then files of 2 KB to 200 MB, each with an fsync; then a mix of 600 MB. What
-/// has no room is left out. Nothing but a folder of its own in DIR is written, and it is gone
-/// afterwards.
+/// Creates, writes, fsyncs, stats, lists, reads, renames and deletes 1,000 files of 4 KiB, by 1, 2, 4 and 8
+/// workers. Then come files of 2 KB to 200 MB, each with an fsync, and a mix of 600 MB. What has no room is
+/// left out. It writes only to a folder of its own in DIR, and removes it afterwards.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab files /mnt/nas

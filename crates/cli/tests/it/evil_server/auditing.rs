@@ -12,7 +12,7 @@ use super::stage::Stage;
 use super::{Answer, Ask, BACKUP, Lie, Reply, Row, honest};
 
 const LOST: &str = "the repository no longer has what snapshots need";
-const REFUSED: &str = "the repository does not show that it still has what was backed up";
+const REFUSED: &str = "the repository does not prove that it still has what was backed up";
 
 pub(super) const ROWS: &[Row] = &[
     told("it shows nothing and has nothing", LOST, |_| without_blocks(|_| Vec::new())),

@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "a receipt of another server",
         |stage| received_by(stage, [3; 32]),
-        "signed by somebody else",
+        "signed by an unknown key",
     ),
     row(
         "a receipt with another time",
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Row] = &[
             let stranger = SigningKey::from_seed(&[3; 32]);
             buried(stage, 1, TombstoneReason::Request, stranger)
         },
-        "signed by somebody else",
+        "signed by an unknown key",
     ),
     row(
         "a tombstone for another record than the one that was there",

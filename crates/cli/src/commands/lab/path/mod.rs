@@ -28,12 +28,11 @@ use told::Told;
 const USUAL_BYTES: u64 = 256 << 20;
 /// Measures every step of a backup's path, and a real backup beside them
 ///
-/// Walks through SOURCE and reads it, lets the processor do its part on what was read, measures the
-/// wire and the disk that leads to the repository, copies SOURCE file by file and as one stream, and
-/// then backs it up, unchanged once more, and restores it. At the end stand each step's ceiling, how
-/// much of it the backup used, and which layer held it back. Without SOURCE, trees are made: few large
-/// files, many small ones, a mix, text and what does not compress; of these, backups with 1 % changed,
-/// too. Nothing is stored in the repository, and nothing of SOURCE is changed.
+/// First each step alone: walking and reading SOURCE, the processor's part, the wire, the repository's disk,
+/// copying SOURCE file by file and as one stream. Then it backs SOURCE up, again without a change, and restores
+/// it. At the end it shows each step's ceiling, how much of it the backup used, and the limiting layer. Without
+/// SOURCE it makes trees: few large files, many small ones, a mix, text, and what does not compress. It backs
+/// these up with 1 % changed, too. It stores nothing in the repository, and changes nothing of SOURCE.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab path /home

@@ -157,7 +157,7 @@ fn rules_do_not_delete_most_of_a_machines_snapshots_at_once_until_somebody_has_l
     assert_eq!(world.entry().alarm.as_ref(), Some(&alarm));
     let told = |world: &World| {
         let log = world.told.lock().unwrap();
-        log.iter().filter(|line| line.starts_with("alarm: laptop: rules")).count()
+        log.iter().filter(|line| line.starts_with("alarm: laptop: unchanged rules")).count()
     };
     assert_eq!(told(&world), 1);
     assert_eq!(world.prune().alarm.as_ref(), Some(&alarm), "it does not go by itself");
