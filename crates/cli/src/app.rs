@@ -50,7 +50,7 @@ pub(crate) struct GlobalArgs {
     /// Prints JSON Lines instead of words
     #[arg(long, global = true, help_heading = "Options of every command")]
     json: bool,
-    /// Says only results and errors
+    /// Prints only results and errors
     #[arg(
         short,
         long,

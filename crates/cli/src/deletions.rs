@@ -65,8 +65,8 @@ pub(crate) fn tell(app: &App, announced: &Announced) {
     announced.deletions.iter().for_each(|deletion| app.output.note(in_words(deletion)));
     if let Some(from_ns) = announced.fewer_kept_from_ns {
         app.output.note(format_args!(
-            "rules that keep less come into force after {}, as requested; `holdall admin retention` \
-             on the server shows them, and takes them back with others",
+            "after {} fewer snapshots will be kept, as requested; `holdall admin retention` on the server shows \
+             the rules and changes them",
             local_time(from_ns)
         ));
     }

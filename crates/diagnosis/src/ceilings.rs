@@ -197,7 +197,7 @@ fn place_in(report: &Report) -> Option<&str> {
 fn share_of(rate: f64, what: &str, used: f64) -> Option<String> {
     let share = 100.0 * used / rate;
     let rate = (rate > 0.0).then(|| Unit::BytesPerSecond.show(rate))?;
-    Some(format!("{what} does {rate}, {share:.0} % of it were used"))
+    Some(format!("{what} does {rate} ({share:.0} % used)"))
 }
 
 #[cfg(test)]
@@ -268,8 +268,8 @@ pub(crate) mod tests {
         let told = ceilings().used(31e6, 20e6, Layer::Network).unwrap();
         assert_eq!(
             told,
-            " By `holdall lab path` of 2026-11-20, the wire does 100.0 MB/s, 31 % of it were used; the \
-             server's disk does 200.0 MB/s, 10 % of it were used."
+            " By `holdall lab path` of 2026-11-20, the wire does 100.0 MB/s (31 % used); the \
+             server's disk does 200.0 MB/s (10 % used)."
         );
         assert_eq!(nothing().used(1.0, 1.0, Layer::ServerDisk), None);
     }
@@ -337,8 +337,7 @@ pub(crate) mod tests {
         }
         assert_eq!(
             ceilings.used_by_restore(20e6).unwrap(),
-            " By `holdall lab path` of 2026-11-20, the wire to here does 80.0 MB/s, 25 % of it were \
-             used."
+            " By `holdall lab path` of 2026-11-20, the wire to here does 80.0 MB/s (25 % used)."
         );
     }
 }

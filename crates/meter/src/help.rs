@@ -21,7 +21,7 @@ impl Layer {
                  meanwhile."
             ),
             Self::ClientCpu => format!(
-                "more cores or a faster processor here{now}; nothing behind it has to be faster."
+                "more cores or a faster processor here{now}; a faster network or server would not help."
             ),
             Self::ClientMemory => "more memory here, or fewer programs beside the run.".to_owned(),
             Self::Network => format!(

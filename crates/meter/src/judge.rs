@@ -91,8 +91,8 @@ fn waited(run: &RunFigures, busiest: f64) -> Verdict {
 /// The verdict on a run in which no stage was busy with all of its threads, and one always had some at work.
 fn one_at_a_time(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict {
     let why = format!(
-        "{} limited the run: {} worked for {} of the {:.1} s with {:.1} of its {} threads by the mean, as \
-         where one file is most of what there is.",
+        "{} limited the run: {} worked for {} of the {:.1} s with {:.1} of its {} threads on average, as if one \
+         file were most of the data.",
         stage.layer.subject(),
         stage.name,
         percent(share),
@@ -107,7 +107,7 @@ fn one_at_a_time(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict
 fn slow_path(run: &RunFigures, stage: &StageCounters, share: f64) -> Verdict {
     let requests = stage.requests.unwrap_or(1).max(1);
     let why = format!(
-        "{} limited the run: {requests} requests ({}) took {:.1} s each by the mean, with their waiting for \
+        "{} limited the run: {requests} requests ({}) took {:.1} s each on average, with their waiting for \
          each other, and together {} of the {:.1} s.",
         stage.layer.subject(),
         stage.name,
@@ -395,7 +395,7 @@ mod tests {
         ];
         let why = judge(&run(stages.clone())).explanation;
         let told =
-            "60 % of it on this (12.0 ms for a request by the mean, 240.0 ms by p99), a stage";
+            "60 % of it on this (12.0 ms for a request on average, 240.0 ms at p99), a stage";
         assert!(why.contains(told), "{why}");
         stages.iter_mut().for_each(|stage| stage.latency_ns = None);
         let why = judge(&run(stages)).explanation;

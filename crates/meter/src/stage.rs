@@ -74,7 +74,7 @@ impl StageCounters {
         let requests = self.requests.filter(|&requests| requests > 0)?;
         let mean_millis = 1e3 * self.working_seconds / requests as f64;
         let p99_millis = self.latency_ns?.p99 as f64 / 1e6;
-        Some(format!("{mean_millis:.1} ms for a request by the mean, {p99_millis:.1} ms by p99"))
+        Some(format!("{mean_millis:.1} ms for a request on average, {p99_millis:.1} ms at p99"))
     }
 
     /// `seconds` as a share of what the stage's threads could have spent, in `[0, 1]`.
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn of_requests_the_mean_and_the_p99_are_told_as_far_as_they_are_known() {
-        let told = "12.0 ms for a request by the mean, 240.0 ms by p99";
+        let told = "12.0 ms for a request on average, 240.0 ms at p99";
         let stage = with_requests(500);
         assert_eq!(stage.for_a_request().as_deref(), Some(told));
         let part = stage.since(&with_requests(200));

@@ -69,14 +69,13 @@ impl Verdict {
             return;
         }
         self.explanation += &format!(
-            " But {step} alone does {:.1} times as much: beside the others it gets less of what they share, \
-             such as the processor or a disk.",
+            " But {step} alone is {:.1} times as fast: the other steps use the same processor or disk.",
             1.0 / used
         );
         self.confidence *= HARDLY_USED + used;
         self.help = Some(
-            "What would help is not certain: measure again when nothing else runs here; if it stays so, \
-             more cores, or source and repository on disks of their own."
+            "What would help is uncertain: measure again when nothing else runs here. If the result is the same: \
+             more cores, or separate disks for source and repository."
                 .to_owned(),
         );
     }
@@ -142,8 +141,8 @@ mod tests {
         let mut doubted = verdict(false);
         doubted.weigh_against("wire", 0.25);
         assert!((doubted.confidence - 0.6).abs() < 1e-9, "{doubted:?}");
-        assert!(doubted.explanation.contains("wire alone does 4.0 times"), "{doubted:?}");
-        assert!(doubted.help.as_deref().is_some_and(|help| help.contains("not certain")));
+        assert!(doubted.explanation.contains("wire alone is 4.0 times"), "{doubted:?}");
+        assert!(doubted.help.as_deref().is_some_and(|help| help.contains("uncertain")));
         let help = |by_distance| verdict(by_distance).help_with(Some("11.8 MB/s")).unwrap();
         assert!(help(false).contains("a faster wire (11.8 MB/s now)"), "{}", help(false));
         assert!(help(true).contains("nearer") && !help(true).contains("11.8"), "{}", help(true));

@@ -37,7 +37,7 @@ pub enum InviteError {
     #[error("this is not an invite: an invite begins with {PREFIX}")]
     NotAnInvite,
     /// Characters were lost or changed on the way.
-    #[error("this invite is mangled: {reason}; copy the whole line again")]
+    #[error("this invite was not copied completely: {reason}; copy the whole line again")]
     Mangled {
         /// What is wrong with it.
         reason: &'static str,

@@ -99,7 +99,7 @@ pub(crate) struct Args {
     /// Reads all files, those that seem unchanged too
     #[arg(long)]
     read_all: bool,
-    /// Does not open each block again before it leaves, which finds errors of memory and processor
+    /// Skips opening each block again before it is sent, a check that finds faulty memory or a faulty processor
     #[arg(long)]
     no_self_check: bool,
     #[command(flatten)]
@@ -153,12 +153,15 @@ fn looked_at(args: &Args, app: &App) -> Result<(BackupOptions, bool)> {
     Ok((options, some_missing))
 }
 
-/// That what this backup goes on from cannot be read. What it needs of that counts as stored, so this one needs it too.
+/// That what this backup goes on from cannot be read. What it needs of that counts as stored, so this one needs
+/// it too.
 fn damaged_parent() -> anyhow::Error {
-    let message = "the snapshot before is damaged; everything was read anew, but what is damaged counts as stored, and the new \
+    let message = "the snapshot before is damaged; everything was read anew, but what is damaged counts as \
+    stored, and the new \
                    snapshot may need it";
     Refusal::new(Exit::Damage, message)
-        .hint("see `holdall check --verify latest`, and `holdall check --repair`; the backup after that sends what is lost")
+        .hint("see `holdall check --verify latest`, and `holdall check --repair`; the backup after that sends \
+        what is lost")
         .into()
 }
 
@@ -245,7 +248,8 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
     listed
 }
 
-/// Has the repository take what the receipts have of it, as the cache may have been lost, too; says what there is then,
+/// Has the repository take what the receipts have of it, as the cache may have been lost, too; says what there
+/// is then,
 /// if it took something.
 fn by_receipts(app: &App, access: &Access) -> Option<Listed> {
     let known = Receipts::in_state(&app.folders.state).all_stored(access.config().repository);
@@ -537,7 +541,7 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
         lines.push(format!("{objects} objects that the repository had lost were sent again"));
     }
     if summary.problems > 0 {
-        lines.push(format!("{} could not be read, or need a look", count(summary.problems)));
+        lines.push(format!("{} had a problem, named above", count(summary.problems)));
     }
     lines
 }

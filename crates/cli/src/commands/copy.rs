@@ -63,7 +63,7 @@ pub(crate) struct Args {
     snapshots: Vec<String>,
     #[command(flatten)]
     filter: Filter,
-    /// Does not open each block again before it leaves, which finds errors of memory and processor
+    /// Skips opening each block again before it is sent, a check that finds faulty memory or a faulty processor
     #[arg(long)]
     no_self_check: bool,
     #[command(flatten)]

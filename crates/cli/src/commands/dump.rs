@@ -53,7 +53,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(&args.snapshot)?;
     let path = path.ok_or_else(|| {
-        Refusal::new(Exit::Usage, "which path? None was named after the snapshot")
+        Refusal::new(Exit::Usage, "no path was named after the snapshot")
             .hint(format!("`holdall dump {name}:/` dumps everything"))
     })?;
     if app.output.json && args.target.is_none() {

@@ -186,7 +186,7 @@ fn lost_and_there<'a>(
 fn refuse_damaged(listed: &Listed, keeper: &Keeper) -> Result<()> {
     if !listed.is_all() {
         let message =
-            "rules let nothing go while a record is damaged or lost: it may be a pin or tags";
+            "rules delete nothing while a record is damaged or lost: it may be a pin or tags";
         let hint = "`holdall check` names it; snapshots that are named are forgotten nevertheless";
         return Err(Refusal::new(Exit::Damage, message).hint(hint).into());
     }

@@ -244,7 +244,7 @@ fn add_kit(app: &App, keys: &mut KeySet, file: &Path, label: Option<&str>) -> Re
 fn append(app: &App, keys: &mut KeySet, wrapping: Wrapping) -> Result<()> {
     let label = wrapping.label.clone();
     keys.replace(app, [&keys.set.wrappings[..], &[wrapping]].concat())?;
-    let done = format!("{label:?} opens {} now", keys.name());
+    let done = format!("added the key {label:?} to {}", keys.name());
     tell(app, &done, summary(app, keys, &done));
     Ok(())
 }
@@ -307,7 +307,7 @@ fn password_to_change(keys: &KeySet, wanted: Option<&str>) -> Result<usize, Refu
 fn rotate(app: &App) -> Result<()> {
     let mut keys = KeySet::open(app)?;
     keys.rotate(app)?;
-    let done = format!("only these open what {} is sent from now on", keys.name());
+    let done = format!("only these keys open new backups to {}", keys.name());
     let told = list(app, &keys).and_then(|()| summary(app, &keys, &done));
     tell(app, &format!("the keys of {} were rotated", keys.name()), told);
     Ok(())

@@ -108,8 +108,8 @@ fn tell_forgotten(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
     let would = if dry_run { "would be " } else { "" };
     if let Some(alarm) = &pruned.alarm {
         app.output.say(format_args!(
-            "the server's rules let nothing go: {}; its administrator may have them go on with `holdall \
-             admin resume`",
+            "automatic deletion is paused on the server: {}; its administrator resumes it with `holdall admin \
+             resume`",
             Shown(alarm.as_bytes())
         ))?;
     }

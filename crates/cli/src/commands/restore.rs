@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// Takes owners by number, not by name
     #[arg(long)]
     numeric_ids: bool,
-    /// Fails (exit code 3) for what an ordinary user may not set, too
+    /// Ends with 3 also where owners or attributes could not be set without root
     #[arg(long)]
     strict: bool,
     /// Only says what would be done

@@ -32,7 +32,7 @@ back, as another device, needs no restart.
 
 Exit codes: 0 ended as it was asked to, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
-    /// Where it keeps everything [default: /var/lib/holdall for root, else ~/.local/share/holdall]
+    /// The data folder [default: /var/lib/holdall for root, else ~/.local/share/holdall]
     #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]
     data: Option<PathBuf>,
     /// Where to listen; port 0 takes a free one

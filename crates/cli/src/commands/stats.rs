@@ -85,7 +85,8 @@ impl Stats {
 
     fn words(&self) -> Vec<String> {
         let of = |items, bytes| format!("{} items, {}", count(items), size(bytes));
-        let ratio = self.ratio.map(|ratio| format!(", {ratio:.2} times less than all together"));
+        let ratio =
+            self.ratio.map(|ratio| format!(" (deduplicated and compressed, {ratio:.2} : 1)"));
         let quota = self.quota_bytes.map(|quota| format!(" of {}", size(quota)));
         vec![
             format!("{:<16} {}", "snapshots", count(self.snapshots)),

@@ -54,7 +54,7 @@ struct Change {
     /// Lets them be forgotten again
     #[arg(long)]
     unpin: bool,
-    /// Tells the token by which a server, which reads no tags, knows this one
+    /// Prints the token of this tag for `holdall admin retention --keep-tag`, since a server cannot read tags
     #[arg(
         long,
         value_name = "TAG",
@@ -195,6 +195,6 @@ fn tell(app: &App, amendments: &[Amendment<'_>], chosen: usize) -> Result<()> {
     let (changed, unchanged) = (changed.len(), chosen - changed.len());
     let summary = Summary { snapshots_changed: changed, snapshots_unchanged: unchanged };
     app.output.object("summary", &summary)?;
-    app.output.say(format_args!("{changed} changed, {unchanged} were so already"))?;
+    app.output.say(format_args!("{changed} changed, {unchanged} unchanged"))?;
     Ok(())
 }

@@ -264,7 +264,7 @@ pub(crate) fn place(app: &App, patience: Patience) -> Result<Opened> {
 }
 
 fn no_default() -> Refusal {
-    Refusal::new(Exit::Usage, "which repository? None was named, and this machine is not paired")
+    Refusal::new(Exit::Usage, "no repository was named, and this machine is not paired")
         .hint("name one with -r, or pair this machine with a server: `holdall pair`")
 }
 

@@ -95,7 +95,8 @@ impl Listing {
         }
     }
 
-    /// The same for what is at a path: `latest` is the newest that has something there, and not the newest of a run that
+    /// The same for what is at a path: `latest` is the newest that has something there, and not the newest of a
+    /// run that
     /// was of that path.
     ///
     /// # Errors
@@ -190,8 +191,8 @@ pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
     let repository = access.config().repository.to_string();
     if Receipts::in_state(&app.folders.state).machine(&repository)?.is_none() {
         app.output.note(
-            "this computer made no snapshot here, so it cannot tell whether this is all: each snapshot is as \
-             its machine made it and follows the one before, but newer ones may be hidden",
+            "this computer has not backed up here before, so it cannot prove that the newest snapshots are shown: \
+             each one is as its machine made it and follows the one before",
         );
     }
     Ok(())
@@ -244,7 +245,8 @@ pub(crate) fn is_gone(gone: &GoneRecord) -> Refusal {
 /// What can be done about a record that is damaged or gone, named by its file.
 pub(crate) fn way_out(file: &str) -> String {
     format!(
-        "`holdall check --repair` puts a record back that this computer has seen; if nothing shows that it is the right \
+        "`holdall check --repair` puts a record back that this computer has seen; if nothing shows that it is the \
+         right \
          one, say so with `--record {file}`"
     )
 }

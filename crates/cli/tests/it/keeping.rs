@@ -252,7 +252,7 @@ fn rules_that_keep_less_are_announced_until_they_are_taken_back() {
     let announced = || {
         let commands = [vec!["snapshots"], vec!["backup", source.as_str()]];
         let told = commands.map(|command| house.machine.ok(&command).stderr);
-        told.map(|told| told.contains("rules that keep less come into force after"))
+        told.map(|told| told.contains("fewer snapshots will be kept"))
     };
     assert_eq!(announced(), [false; 2]);
     house.told(&["retention", &name, "--lock", "1h"], "retention");
@@ -373,7 +373,7 @@ fn after_a_loss_rules_let_nothing_go_until_they_are_resumed() {
     house.server = None;
 
     let stopped = house.admin_later(UNLOCKED, &["prune"]).stdout;
-    let told = format!("rules let nothing go: snapshot {}", &newest[..10]);
+    let told = format!("automatic deletion is paused: snapshot {}", &newest[..10]);
     assert!(stopped.contains(&told), "{told} is not in {stopped}");
     assert!(stopped.contains(&format!("`holdall admin resume {name}`")), "{stopped}");
     assert!(stopped.contains("5 snapshots kept, 0 forgotten"), "{stopped}");

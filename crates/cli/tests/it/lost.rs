@@ -142,7 +142,7 @@ fn with_the_kit_alone_a_new_computer_gets_everything_back() {
     assert_restores(&new, text(&source), &CompareOptions { owners, ..CompareOptions::default() });
     assert_whole(&new);
     let refused = new.run(["backup", "/etc/hostname"]).expect(13);
-    assert!(refused.stderr.contains("only read"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("may only restore"), "{}", refused.stderr);
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn a_disk_that_is_not_mounted_is_told_and_the_snapshot_before_keeps_what_was_on_
     let bare = machine.run(args).expect(3);
     let told = bare.of_type("error");
     assert_eq!((told.len(), told[0]["path"].as_str()), (1, Some(disk)));
-    assert!(told[0]["message"].as_str().unwrap().contains("has 2 items below it"), "{}", told[0]);
+    assert!(told[0]["message"].as_str().unwrap().contains("has 2 items in it"), "{}", told[0]);
     assert!(bare.summary()["snapshot_id"].is_string());
     let before = mounted["snapshot_id"].as_str().unwrap();
     let listed = machine.ok(["ls", "-r", repo, before, disk, "--recursive"]).stdout;
@@ -197,7 +197,7 @@ fn a_disk_below_a_source_that_is_not_mounted_is_told_and_a_folder_that_was_empti
     let bare = machine.run(args).expect(3);
     let told = bare.of_type("error");
     assert_eq!((told.len(), told[0]["path"].as_str()), (1, Some(&*disk)));
-    assert!(told[0]["message"].as_str().unwrap().contains("has 2 items below it"), "{}", told[0]);
+    assert!(told[0]["message"].as_str().unwrap().contains("has 2 items in it"), "{}", told[0]);
     // Nothing was there in the snapshot before.
     machine.run(args).expect(0);
 }

@@ -343,9 +343,9 @@ fn a_restore_tells_how_much_it_used_of_the_wire_that_was_measured() {
     assert!(!why.contains("lab path"), "nothing was measured: {why}");
     machine.ok(["lab", "path", source]);
     let why = restored("after");
-    // ` By `holdall lab path` of 2026-11-20, the wire to here does 4.0 MB/s, 91 % of it were used.`
+    // ` By `holdall lab path` of 2026-11-20, the wire to here does 4.0 MB/s (91 % used).`
     let (_, used) = why.split_once(", the wire to here does ").unwrap_or_else(|| panic!("{why}"));
-    let share = used.split_once(", ").and_then(|(_, used)| used.split_once(" % of it were used"));
+    let share = used.split_once(" (").and_then(|(_, used)| used.split_once(" % used)"));
     let share = share.and_then(|(share, _)| share.parse::<f64>().ok());
     assert!(share.is_some_and(|share| (40.0..130.0).contains(&share)), "{why}");
 }

@@ -60,8 +60,8 @@ impl Steps<'_> {
         let items = row.operations_per_second;
         self.add("source walk", Layer::SourceMetadata, Needs::Items, (None, items));
         self.told.note(
-            "Names and times are as the system had them when the walk began; the backups \
-             come after it, and find them in memory.",
+            "File names were read by the walk and are cached for the backups, which may scan faster than your \
+             next one.",
         );
         Ok(self.told.row(row)?)
     }
@@ -147,9 +147,7 @@ impl Steps<'_> {
         let cores = u32::try_from(self.cores).unwrap_or(u32::MAX);
         let probed = measure_probe(&probe, cores, STEP_TIME, self.stop)?;
         let becomes = probed.output_ratio * 100.0;
-        self.told.note(&format!(
-            "The source's content becomes {becomes:.0} % of its length when the processor is in a hurry."
-        ));
+        self.told.note(&format!("The data compresses to {becomes:.0} % at the fastest level."));
         let rate = probed.measurement.bytes_per_second;
         self.add("processor", Layer::ClientCpu, Needs::Plain, (rate, None));
         let row = Measurement {

@@ -62,9 +62,9 @@ impl Target {
                  temporary repository beside {}, with the server's work in this process.",
                 folder.display()
             ),
-            Self::Server(_) => "Every request of the backups goes to the server over TLS with as many \
-                 bytes, and what would be stored is written to its disk, made durable and forgotten; \
-                 checking and indexing are done here, so that nothing is stored there."
+            Self::Server(_) => "Every request goes to the server over TLS at full size. The server writes the \
+            data to its disk, makes it durable and deletes it; checking and indexing are done here, so that \
+            nothing stays there."
                 .to_owned(),
             Self::Nowhere => "No repository was named and no server is paired: the backups go into a \
                  temporary repository on this computer, without any wire."

@@ -155,8 +155,7 @@ impl<'a> Parents<'a> {
         let before = self.count_below(path)?;
         if before > 0 {
             let reason = format!(
-                "it is empty, and the snapshot before has {before} items below it: is what belongs \
-                 there mounted?"
+                "it is empty, and the previous snapshot has {before} items in it: is its disk mounted?"
             );
             self.shared.run.problem(&path.to_absolute(), reason);
         }

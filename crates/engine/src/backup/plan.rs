@@ -73,7 +73,8 @@ pub(super) struct Plan<'a, F> {
 }
 
 /// Why a source is not in the snapshot within which another one lies.
-const NOT_MET: &str = "was named and is left out: above it is a link, or something that is excluded; back it up in a run of its own";
+const NOT_MET: &str = "was named and is left out: above it is a link, or something that is excluded; back it up \
+in a run of its own";
 
 /// Why directories are left out that no rule names.
 const OF_REPOSITORY: &str = "is of the repository itself and is left out";
@@ -103,7 +104,7 @@ impl Nothing {
     fn question(self) -> &'static str {
         match self {
             Self::IsThere | Self::Replaced(_) => {
-                "is what belongs there mounted? If that is meant, say --accept-empty"
+                "is its disk mounted? If it is meant to be empty, say --accept-empty"
             }
             Self::IsWanted => "if that is meant, say --accept-empty",
         }
@@ -331,7 +332,8 @@ impl<F: ItemSink> Plan<'_, F> {
         }
     }
 
-    /// Records a directory within the innermost of `frames`, and steps into it, unless it turns out to be something that
+    /// Records a directory within the innermost of `frames`, and steps into it, unless it turns out to be
+    /// something that
     /// is not wanted.
     fn go_into(
         &mut self,
@@ -567,15 +569,16 @@ impl<F: ItemSink> Plan<'_, F> {
                 }
                 return Ok(());
             }
-            1 => "the snapshot before has 1 item below it".to_owned(),
-            before => format!("the snapshot before has {before} items below it"),
+            1 => "the previous snapshot has 1 item in it".to_owned(),
+            before => format!("the previous snapshot has {before} items in it"),
         };
         self.shared.run.problem(&absolute, format!("{words}, and {had}: {question}"));
         self.shared.run.emptied(&absolute);
         Ok(())
     }
 
-    /// Notes why something is missing that was listed a moment ago. A disk that is gone is a problem, and so is a folder
+    /// Notes why something is missing that was listed a moment ago. A disk that is gone is a problem, and so is
+    /// a folder
     /// that had something in it; what else comes and goes is none.
     fn not_there(
         &mut self,
@@ -656,7 +659,8 @@ fn open_source(read_at: &[u8]) -> io::Result<(Arc<Dir>, Vec<u8>, Stat)> {
 }
 
 /// The listing of a directory that was seen on another file system than what is above it, or on which something was
-/// `mounted` when the run began; an error if it is not mounted any more, for what lies below it is not what was meant.
+/// `mounted` when the run began; an error if it is not mounted any more, for what lies below it is not what was
+/// meant.
 fn still_mounted(listed: Listed, seen: &Stat, above: &Dir, mounted: bool) -> io::Result<Listed> {
     let (now, above) = (listed.dir.stat_self()?, above.stat_self()?);
     // A subvolume is another file system, and no mount.

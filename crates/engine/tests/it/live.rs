@@ -215,7 +215,7 @@ fn a_source_that_is_empty_and_was_not_is_told_once_and_the_rest_is_backed_up() {
     assert_eq!((summary.problems, summary.files_new + summary.files_unmodified), (1, 1));
     let (path, reason) = problems(&world, &run).remove(0);
     assert_eq!(path, Path::new("disk"));
-    assert!(reason.contains("has 2 items below it"), "{reason}");
+    assert!(reason.contains("has 2 items in it"), "{reason}");
     // What it was is in the snapshot before; from now on it is an empty folder.
     world.backup_with(&options);
     assert_eq!(snapshots(&world.access()).unwrap().snapshots.len(), 3);

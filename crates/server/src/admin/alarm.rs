@@ -108,7 +108,7 @@ impl Administration<'_> {
     ) -> Result<bool, ServerError> {
         let raised = watched.alarm.as_ref().filter(|_| watched.alarm != before.alarm);
         if let Some(alarm) = raised {
-            self.log(&format!("alarm: {name}: {alarm}: rules let nothing go"));
+            self.log(&format!("alarm: {name}: {alarm}: automatic deletion is paused"));
         }
         self.accounts.put_retention_watch(name, watched)?;
         Ok(raised.is_some())

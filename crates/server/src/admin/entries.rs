@@ -181,7 +181,9 @@ impl PrunedEntry {
         }
         let alarm = match &self.alarm {
             Some(alarm) => {
-                format!("rules let nothing go until `holdall admin resume {name}`: {alarm}; ")
+                format!(
+                    "automatic deletion is paused until `holdall admin resume {name}`: {alarm}; "
+                )
             }
             None => String::new(),
         };

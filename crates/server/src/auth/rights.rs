@@ -102,7 +102,10 @@ impl Permit {
     /// Checks what only the body of the request tells.
     pub(crate) fn check_purpose(&self, purpose: &SessionPurpose) -> Result<(), WireError> {
         match purpose {
-            SessionPurpose::Backup { .. } if !self.may_write => Err(denied("it may only read")),
+            SessionPurpose::Backup { .. } if !self.may_write => Err(denied(
+                "this computer may only restore, not \
+            back up",
+            )),
             SessionPurpose::Backup { .. } | SessionPurpose::Read => Ok(()),
         }
     }
@@ -132,7 +135,7 @@ pub(crate) fn check(
         return Err(denied("a machine may use its own repository only"));
     }
     if verb.needs == Needs::Backup && !may_write {
-        return Err(denied("it may only read"));
+        return Err(denied("this computer may only restore, not back up"));
     }
     let repository = repository.clone();
     Ok(Permit { repository, machine, key, may_write, verb })
@@ -143,7 +146,7 @@ pub(crate) fn check(
 pub(crate) fn check_measuring(role: &Role, verb: &Verb) -> Result<(), WireError> {
     match role {
         Role::Machine { right: Right::Read, .. } if verb.needs == Needs::MeasureDisk => {
-            Err(denied("it may only read"))
+            Err(denied("this computer may only restore, not back up"))
         }
         Role::Machine { .. } => Ok(()),
         Role::Unknown => Err(WireError::UnknownMachine),

@@ -15,7 +15,7 @@ use crate::terminal::output::{local_time, rfc3339};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin forget laptop 1f2e3d 4c5b6a
-         holdall admin cancel 1             (thinks better of it)
+         holdall admin cancel 1             (cancels it)
 
 `holdall snapshots` on the machine, or `holdall admin prune --dry-run`, tell the ids. Until the delay \
 is over (a week; `holdall admin retention`), the snapshots are there as before.

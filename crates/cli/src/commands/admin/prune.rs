@@ -61,7 +61,7 @@ fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
     }
     if let Some(alarm) = &entry.alarm {
         app.output.result(format_args!(
-            "{name}: rules let nothing go: {alarm}; if that is all right: `holdall admin resume {name}`"
+            "{name}: automatic deletion is paused: {alarm}; to resume it: `holdall admin resume {name}`"
         ))?;
     }
     let would = if entry.dry_run { "would be " } else { "" };

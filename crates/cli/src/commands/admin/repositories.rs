@@ -18,7 +18,7 @@ Example: holdall admin repositories
 
 A machine's repository is listed before it is made, so that it can be given a quota. One that cannot \
 be opened is listed with the reason, and below a repository what was found damaged and why its \
-rules let nothing go; -v says by when everything is read again.
+automatic deletion is paused; -v says by when everything is read again.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {}
@@ -58,7 +58,7 @@ pub(super) fn show(app: &App, repository: &RepositoryEntry) -> Result<()> {
     ))?;
     if let Some(alarm) = &repository.alarm {
         app.output.result(format_args!(
-            "{:<16} rules let nothing go: {alarm}; if that is all right: `holdall admin resume {}`",
+            "{:<16} automatic deletion is paused: {alarm}; to resume it: `holdall admin resume {}`",
             "", repository.name
         ))?;
     }

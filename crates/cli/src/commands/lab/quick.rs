@@ -19,8 +19,8 @@ use crate::lab::lab_report::ReportArgs;
 
 /// What everything together takes at most, but for a disk that hangs.
 const WITHIN: Duration = Duration::from_millis(4700);
-const TOLD_BY_LESS: &str = "this disk would take too long for all of it, or has no room: a row is told by as much \
-    as was done in time";
+const TOLD_BY_LESS: &str = "this disk is too slow or too full for every row: rows that were cut short show what \
+was done in the time";
 
 /// A first impression in less than 5 seconds: 50 MB in one go, 500 writes of 4 KiB at once, the network
 #[derive(Debug, clap::Args)]

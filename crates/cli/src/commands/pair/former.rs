@@ -65,10 +65,8 @@ impl Former {
 
 /// Without a snapshot of its own a machine has nothing that a server believes.
 fn unproven(name: &str) -> Refusal {
-    let message = format!(
-        "this computer never backed up to {name}: nothing proves to a server that it had an account \
-         there"
-    );
+    let message =
+        format!("this computer never backed up to {name}, so the server cannot recognise it");
     Refusal::new(Exit::NotAllowed, message).hint(format!(
         "ask the administrator for an invite that names the repository, `holdall invite --repository \
          {name}`; this one was not used"

@@ -58,8 +58,7 @@ pub(crate) struct Args {
     /// printed once]; else reads the kit
     #[arg(long, value_name = "FILE")]
     recovery_kit: Option<PathBuf>,
-    /// The same repository on a server that lost its identity or its accounts: accepts the server's
-    /// new identity, and goes on with what this machine had
+    /// Reconnects to a server that was set up anew: accepts its new identity and keeps this machine's repository
     #[arg(long)]
     again: bool,
     /// The cipher of a repository that is made: ChaCha20 if a computer without instructions for AES will use

@@ -126,7 +126,7 @@ fn an_ordinary_user() {
             command: "backup -r {repo} {source}",
             code: 3,
             names: "{source}/large.bin",
-            advises: "1 could not be read",
+            advises: "1 had a problem",
             leaves: &["repo/records", "repo/tails", "config/state/receipts"],
         },
         Row {

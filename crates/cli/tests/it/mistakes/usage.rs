@@ -46,7 +46,13 @@ fn command_lines_that_make_no_sense() {
             set_up: |scene| scene.by = &["setsid", "--wait"],
             ..usage("no invite and no terminal", "pair", 2, "no terminal", "`holdall pair -`")
         },
-        usage("half an invite", "pair holdall1-aeoq", 2, "mangled", "copy the whole line again"),
+        usage(
+            "half an invite",
+            "pair holdall1-aeoq",
+            2,
+            "not copied completely",
+            "copy the whole line again",
+        ),
         usage(
             "a path to nowhere",
             "lab path {source} -r {here}/nope",
@@ -68,8 +74,8 @@ fn command_lines_that_make_no_sense() {
             "keep nothing",
             "--keep-last 1",
         ),
-        usage("no repository", "snapshots", 2, "which repository", "holdall pair"),
-        usage("no repository to make", "init", 2, "which repository", "holdall init -r"),
+        usage("no repository", "snapshots", 2, "no repository was named", "holdall pair"),
+        usage("no repository to make", "init", 2, "no repository was named", "holdall init -r"),
         Row {
             set_up: |scene| fs::write(scene.path("config/config.toml"), "repo = 1\n").unwrap(),
             ..usage("an unknown setting", "snapshots", 2, "{here}/config/config.toml", "repo")
@@ -101,7 +107,7 @@ fn what_is_named_and_not_there() {
             command: "backup -r {repo} {source} {here}/none",
             code: 3,
             names: "{here}/none",
-            advises: "1 could not be read",
+            advises: "1 had a problem",
             leaves: &["repo/records", "repo/tails", "config/state/receipts"],
         },
         usage(
@@ -224,7 +230,7 @@ fn an_empty_value_never_means_everything() {
     let mut unset = scene.machine.command(["snapshots", "-r", &repo]);
     Outcome::of(unset.env("HOLDALL_REPOSITORY", "")).expect(0);
     let mut unset = scene.machine.command(["snapshots"]);
-    tells(&Outcome::of(unset.env("HOLDALL_REPOSITORY", "")), 2, "None was named", "-r");
+    tells(&Outcome::of(unset.env("HOLDALL_REPOSITORY", "")), 2, "no repository was named", "-r");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn tells_how_long_requests_took(summary: &Value) {
     let disk = stages.iter().find(is_it).expect("requests at the disk");
     assert!(disk["latency_ns"]["p99"].as_u64() >= Some(300_000_000), "{disk}");
     let why = verdict["explanation"].as_str().expect("an explanation");
-    assert!(why.contains(" ms for a request by the mean, "), "{why}");
+    assert!(why.contains(" ms for a request on average, "), "{why}");
 }
 
 /// What scrubs take is processor, but no request waits for them: the server is busy, not slow. It is
