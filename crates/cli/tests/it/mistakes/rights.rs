@@ -139,7 +139,7 @@ fn an_ordinary_user() {
             command: "backup -r {repo} {source}",
             code: 3,
             names: "{source}: .holdallignore: Permission denied",
-            advises: "2 could not be read",
+            advises: "2 had a problem",
             leaves: &["repo/records", "repo/tails", "config/state/receipts"],
         },
     ]);
