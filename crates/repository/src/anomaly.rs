@@ -13,7 +13,7 @@ use holdall_format::{ObjectId, RecordHash, RecordKind};
 use holdall_protocol::RepositoryError;
 use serde::{Deserialize, Serialize};
 
-use crate::closure::{Tally, tally};
+use crate::closure::Tally;
 use crate::records::RecordEntry;
 use crate::store::Store;
 
@@ -122,7 +122,7 @@ impl<'a> Walks<'a> {
         if let Some(tally) = self.tallies.get(&(root, old_before)) {
             return Ok(*tally);
         }
-        let tally = tally(self.store, &self.store.lock_commit(), root, old_before)?;
+        let tally = self.store.tally(&self.store.lock_commit(), root, old_before)?;
         self.gone += OBJECTS_OF_WALK + tally.objects;
         self.tallies.insert((root, old_before), tally);
         Ok(tally)

@@ -19,10 +19,10 @@ use crate::layout::{Layout, TailName};
 use crate::lease::Lease;
 use crate::log::Log;
 use crate::publish::{Published, failed, random};
-use crate::recovery::{Salvaged, discard, list_all, put_aside};
+use crate::recovery::{discard, list_all, put_aside};
 use crate::retry::retry_read;
 use crate::storage::GrowingFile;
-use crate::tail::{Tail, read_whole};
+use crate::tail::{Salvaged, Tail, read_whole};
 
 /// A full tail, and how far it is on its way to be a pack.
 #[derive(Debug)]
@@ -471,8 +471,8 @@ mod tests {
     use super::*;
     use crate::index::Listing;
     use crate::layout::number_of;
+    use crate::lease::Access;
     use crate::publish::{make_dir, names_in};
-    use crate::store::Access;
     use holdall_format::{BlockKind, MachineId, ObjectId};
     use holdall_protocol::contract::Forge;
     use holdall_sys::Root;

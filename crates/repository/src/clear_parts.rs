@@ -19,13 +19,13 @@ use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
 use holdall_format::{FormatError, RepositoryConfig, SPARE_MAX_BYTES, Spare};
 use holdall_protocol::{Repair, RepositoryError};
 
-use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, number_of};
+use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, generations_in, number_of};
 use crate::lease::Lease;
 use crate::pack_file::unreadable;
 use crate::publish::damaged;
 use crate::retry::split_process_errors;
 use crate::storage::Stored;
-use crate::wrappings::SignedSet;
+use crate::wrappings::{SignedSet, put_spare};
 
 const CONFIG_MAX_BYTES: u64 = 4 << 10;
 const MARKER_MAX_BYTES: u64 = 4 << 10;
@@ -125,30 +125,6 @@ impl ClearParts {
         }
         Ok(repairs)
     }
-}
-
-/// Makes the spare of a set, and removes those of older ones: each holds a set that counts for nothing any more.
-pub(crate) fn put_spare(
-    layout: &Layout,
-    config_bytes: &[u8],
-    wrappings: &SignedSet,
-) -> Result<(), RepositoryError> {
-    let spare = Spare::of(config_bytes, &wrappings.bytes)?;
-    let generation = wrappings.set.generation;
-    layout.spare_of(generation).replace(&spare.encode())?;
-    let older = generations_in(&layout.spares())?.into_iter().filter(|older| *older < generation);
-    older.map(|older| layout.spare_of(older)).try_for_each(|older| older.remove())
-}
-
-/// The generations that files of a folder are named by, in ascending order.
-pub(crate) fn generations_in(folder: &Stored) -> Result<Vec<u64>, RepositoryError> {
-    let mut generations = Vec::new();
-    for name in folder.names()? {
-        let generation = name.to_str().and_then(number_of);
-        // A folder is somebody else's.
-        generations.extend(generation.filter(|_| !folder.join(&name).is_folder()));
-    }
-    Ok(generations)
 }
 
 /// The highest generation that a set or a spare is named by; `None` if there is none.

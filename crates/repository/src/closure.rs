@@ -12,8 +12,8 @@ use holdall_format::{BlockKind, ObjectId};
 use holdall_protocol::RepositoryError;
 
 use crate::index::{Holder, IndexError, Lookup, ObjectCopy};
+use crate::reading::StoredBlocks;
 use crate::retry::split_process_errors;
-use crate::store::{CommitGuard, Store};
 
 /// Nodes that waited and are looked up at once: enough that most of what is read of the index for them
 /// is read once. Batches of 4,096 took three times as long for a million objects.
@@ -59,7 +59,7 @@ pub(crate) struct Tally {
 }
 
 struct Descent<'a> {
-    store: &'a Store,
+    blocks: &'a StoredBlocks,
     which: Descend,
     /// Chunks below this log position are old.
     old_before: u64,
@@ -72,60 +72,52 @@ struct Descent<'a> {
     missing: BTreeSet<ObjectId>,
 }
 
+/// Rebuilds the index and its marks, unless that was done since this generation.
+pub(crate) type Rebuild<'a> = &'a dyn Fn(u64) -> Result<(), RepositoryError>;
+
 /// Marks everything that `root` reaches, and says what of it is missing (at most 10,000 ids; where more is, not all
-/// is looked at).
+/// is looked at). Where `rebuild` is `None`, a damaged index is an error.
 ///
 /// Marks are left as they are; whoever holds the commit lock makes them closed or drops them.
 pub(crate) fn descend(
-    store: &Store,
-    commit: &CommitGuard<'_>,
+    blocks: &StoredBlocks,
+    rebuild: Option<Rebuild<'_>>,
     root: ObjectId,
     which: Descend,
 ) -> Result<Vec<ObjectId>, RepositoryError> {
-    run(store, Some(commit), root, which, 0).map(Descent::named_missing)
-}
-
-/// As [`descend`], for who has just rebuilt the index: one that is damaged again is an error, since
-/// rebuilding it has what is closed be found anew by such a descent.
-pub(crate) fn descend_in_rebuilt(
-    store: &Store,
-    root: ObjectId,
-    which: Descend,
-) -> Result<Vec<ObjectId>, RepositoryError> {
-    run(store, None, root, which, 0).map(Descent::named_missing)
+    run(blocks, rebuild, root, which, 0).map(Descent::named_missing)
 }
 
 /// Counts what `root` reaches, and leaves no marks.
 pub(crate) fn tally(
-    store: &Store,
-    commit: &CommitGuard<'_>,
+    blocks: &StoredBlocks,
+    rebuild: Rebuild<'_>,
     root: ObjectId,
     old_before: u64,
 ) -> Result<Tally, RepositoryError> {
-    store.index().drop_tentative();
-    let counted = run(store, Some(commit), root, Descend::Everything, old_before)
+    blocks.index.drop_tentative();
+    let counted = run(blocks, Some(rebuild), root, Descend::Everything, old_before)
         .map(|descent| Tally { is_whole: descent.missing.is_empty(), ..descent.tally });
-    store.index().drop_tentative();
+    blocks.index.drop_tentative();
     counted
 }
 
-/// Descends; a damaged index is rebuilt where `commit` is there, and is an error else.
 fn run<'a>(
-    store: &'a Store,
-    commit: Option<&CommitGuard<'_>>,
+    blocks: &'a StoredBlocks,
+    rebuild: Option<Rebuild<'_>>,
     root: ObjectId,
     which: Descend,
     old_before: u64,
 ) -> Result<Descent<'a>, RepositoryError> {
     let mut rebuilds = 0;
     loop {
-        let mut descent = Descent::new(store, which, old_before, root);
-        match (descent.run(), commit) {
+        let mut descent = Descent::new(blocks, which, old_before, root);
+        match (descent.run(), rebuild) {
             (Ok(Ended::MarksAreGone), _) => {}
             (Ok(Ended::Done), _) => return Ok(descent),
-            (Err(IndexError::Damaged { .. }), Some(commit)) if rebuilds < REBUILDS => {
+            (Err(IndexError::Damaged { .. }), Some(rebuild)) if rebuilds < REBUILDS => {
                 rebuilds += 1;
-                store.rebuild_index(commit, descent.generation)?;
+                rebuild(descent.generation)?;
             }
             (Err(error), _) => return Err(error.into()),
         }
@@ -133,13 +125,13 @@ fn run<'a>(
 }
 
 impl<'a> Descent<'a> {
-    fn new(store: &'a Store, which: Descend, old_before: u64, root: ObjectId) -> Self {
+    fn new(blocks: &'a StoredBlocks, which: Descend, old_before: u64, root: ObjectId) -> Self {
         Self {
-            store,
+            blocks,
             which,
             old_before,
             tally: Tally::default(),
-            generation: store.index().state().generation,
+            generation: blocks.index.state().generation,
             found: vec![root],
             waiting: Vec::new(),
             missing: BTreeSet::new(),
@@ -166,8 +158,8 @@ impl<'a> Descent<'a> {
             return Ok(Some(Ended::Done));
         }
         let ids = if has_found { std::mem::take(&mut self.found) } else { self.take_waiting() };
-        let _marks = self.store.index().marks();
-        let lookup = self.store.index().lookup(ids)?;
+        let _marks = self.blocks.index.marks();
+        let lookup = self.blocks.index.lookup(ids)?;
         if lookup.state.generation != self.generation {
             return Ok(Some(Ended::MarksAreGone));
         }
@@ -252,7 +244,7 @@ impl<'a> Descent<'a> {
             .iter()
             .filter_map(|copy| lookup.ids.get(copy.question as usize).copied())
             .collect();
-        let found = refs_in(self.store, lookup, first.holder, first.block, &wanted, children)?;
+        let found = refs_in(self.blocks, lookup, first.holder, first.block, &wanted, children)?;
         for id in wanted.difference(&found) {
             if !self.expand_other_copy(lookup, *id, children)? {
                 self.missing.insert(*id);
@@ -270,7 +262,7 @@ impl<'a> Descent<'a> {
     ) -> Result<bool, RepositoryError> {
         let one = BTreeSet::from([id]);
         for copy in lookup.copies_of_id(&id).iter().skip(1) {
-            if !refs_in(self.store, lookup, copy.holder, copy.block, &one, children)?.is_empty() {
+            if !refs_in(self.blocks, lookup, copy.holder, copy.block, &one, children)?.is_empty() {
                 return Ok(true);
             }
         }
@@ -283,7 +275,7 @@ impl<'a> Descent<'a> {
 /// # Errors
 /// Those that say nothing of any file: what cannot be read now is not missing for that.
 fn refs_in(
-    store: &Store,
+    blocks: &StoredBlocks,
     lookup: &Lookup,
     holder: Holder,
     block: u32,
@@ -291,7 +283,7 @@ fn refs_in(
     children: &mut Vec<ObjectId>,
 ) -> Result<BTreeSet<ObjectId>, RepositoryError> {
     let mut found = BTreeSet::new();
-    let read = split_process_errors(store.table(&lookup.state, holder, block))?;
+    let read = split_process_errors(blocks.table(&lookup.state, holder, block))?;
     let Ok(table) = read else { return Ok(found) };
     for entry in table.entries {
         if wanted.contains(&entry.id) && found.insert(entry.id) {
@@ -341,7 +333,7 @@ mod tests {
     fn nodes_that_all_refer_to_the_same_make_no_more_wait_than_there_are() {
         let place = Place::new();
         let (root, chunks) = put_layers(&place);
-        let mut descent = Descent::new(&place.store, Descend::Everything, 0, root);
+        let mut descent = Descent::new(place.store.blocks(), Descend::Everything, 0, root);
         let (mut found, mut waiting) = (0, 0);
         while descent.step().unwrap().is_none() {
             found = found.max(descent.found.len());
@@ -359,7 +351,7 @@ mod tests {
     fn a_tree_of_which_too_much_waits_is_refused() {
         let place = Place::new();
         let [_, whole, _] = commit_broad_tree(&place);
-        let mut descent = Descent::new(&place.store, Descend::Everything, 0, whole);
+        let mut descent = Descent::new(place.store.blocks(), Descend::Everything, 0, whole);
         let refused = descent.run().map(|_| ()).unwrap_err();
         assert!(matches!(refused, IndexError::Failed(RepositoryError::Refused { .. })));
     }
@@ -427,7 +419,7 @@ mod tests {
         place.store.appender().unwrap().close_open_tail(true);
         place.store.index().have_reads_fail();
         let commit = place.store.lock_commit();
-        let failed = descend(&place.store, &commit, id(0), Descend::Everything).unwrap_err();
+        let failed = place.store.descend(&commit, id(0), Descend::Everything).unwrap_err();
         assert!(matches!(failed, RepositoryError::Damaged { .. }), "{failed}");
     }
 
@@ -446,7 +438,7 @@ mod tests {
         }
         place.machine().put_blocks(&session, &[place.forge.nodes(&[(id(0), &nodes)])]).unwrap();
         let commit = place.store.lock_commit();
-        let missing = descend(&place.store, &commit, id(0), Descend::Everything).unwrap();
+        let missing = place.store.descend(&commit, id(0), Descend::Everything).unwrap();
         assert_eq!(missing.len(), MAX_MISSING);
     }
 }

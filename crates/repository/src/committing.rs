@@ -12,15 +12,13 @@ use holdall_format::{
 };
 use holdall_protocol::{CommitAnswer, RepositoryError};
 
-use crate::closure::{Descend, descend};
+use crate::closure::Descend;
+use crate::records::NO_RECORD;
 use crate::store::{CommitGuard, Store};
 
 /// The start of 2023, in nanoseconds since 1970 UTC. A clock that says an earlier time was never
 /// set: nothing of this is older.
 pub const EARLIEST_NS: i64 = 1_672_531_200_000_000_000;
-
-/// What a machine's first record has as its previous one.
-pub(crate) const NO_RECORD: RecordHash = RecordHash::from_bytes([0; RecordHash::LEN]);
 
 fn refused(reason: impl Into<String>) -> RepositoryError {
     RepositoryError::Refused { reason: reason.into() }
@@ -104,7 +102,7 @@ impl Store {
             return self.check_amended(amended, head).map(|()| Vec::new());
         }
         self.check_root(commit, head)?;
-        descend(self, commit, head.root, Descend::UnmarkedOnly)
+        self.descend(commit, head.root, Descend::UnmarkedOnly)
     }
 
     /// Checks that an amendment is of a snapshot of this repository, and has its root.

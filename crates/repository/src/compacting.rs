@@ -63,7 +63,7 @@ impl Store {
         });
         let (mut blocks, mut ids) = (Vec::new(), 0);
         for (arrival, place) in sparse {
-            let Ok(table) = self.table(&state, place.0, place.1) else { continue };
+            let Ok(table) = self.blocks().table(&state, place.0, place.1) else { continue };
             let objects = table.entries.len() as u64;
             let all = table.entries.iter().map(|entry| entry.id).collect();
             let living = self.index().living_of(all, arrival)?;
@@ -302,7 +302,9 @@ struct Elsewhere<'a> {
 impl Elsewhere<'_> {
     /// Whether what is needed of a block is.
     fn has_all_of(&mut self, place: Place, state: &State) -> Result<bool, RepositoryError> {
-        let Ok(table) = self.store.table(state, place.0, place.1) else { return Ok(false) };
+        let Ok(table) = self.store.blocks().table(state, place.0, place.1) else {
+            return Ok(false);
+        };
         let ids = table.entries.iter().map(|entry| entry.id).collect();
         let lookup = self.store.index().lookup(ids)?;
         // By whichever copy: what gave way before counts elsewhere.
@@ -329,8 +331,9 @@ impl Elsewhere<'_> {
             self.tables.clear();
         }
         self.tables.entry(place).or_insert_with(|| {
-            let is_sound = self.store.read_block(state, place.0, place.1).is_ok();
-            let table = is_sound.then(|| self.store.table(state, place.0, place.1).ok()).flatten();
+            let is_sound = self.store.blocks().read_block(state, place.0, place.1).is_ok();
+            let table =
+                is_sound.then(|| self.store.blocks().table(state, place.0, place.1).ok()).flatten();
             let entries = table.into_iter().flat_map(|table| table.entries);
             entries.map(|entry| (entry.id, entry.refs)).collect()
         })

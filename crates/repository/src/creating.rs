@@ -3,14 +3,13 @@
 use holdall_format::RepositoryConfig;
 use holdall_protocol::{NewRepository, RepositoryError};
 
-use crate::clear_parts::{generations_in, holds_records, put_spare};
-use crate::layout::{Layout, MARKER_TEXT};
-use crate::lease::Lease;
+use crate::clear_parts::holds_records;
+use crate::layout::{Layout, MARKER_TEXT, generations_in};
+use crate::lease::{Access, Lease};
 use crate::opening::make_folders;
 use crate::probing::probe;
 use crate::publish::{Published, damaged, make_private_dirs, names_in};
-use crate::store::Access;
-use crate::wrappings::SignedSet;
+use crate::wrappings::{SignedSet, put_spare};
 
 /// Makes a repository. The marker comes last: without it there is none, and what an earlier attempt
 /// left is replaced.

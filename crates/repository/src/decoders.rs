@@ -18,7 +18,7 @@ use crate::journal;
 use crate::lease;
 use crate::parity::head::Head;
 use crate::probing::Probed;
-use crate::scrub::ScrubRound;
+use crate::scrub_round::ScrubRound;
 use crate::session::Session;
 use crate::superseded::Mark;
 

@@ -20,10 +20,11 @@ use holdall_sys::Clock;
 
 use crate::clear_parts::{self, ClearParts};
 use crate::layout::Layout;
+use crate::lease::Access;
 use crate::prune::PruneOptions;
 use crate::putting_back;
 use crate::records;
-use crate::store::{Access, Store};
+use crate::store::Store;
 
 /// How long condemned packs stay where others may write whom no lock keeps out.
 const SHARE_GRACE: Duration = Duration::from_secs(24 * 3600);
@@ -84,12 +85,6 @@ impl EmbeddedRepository {
         Self { should_stop, ..self }
     }
 
-    pub(crate) fn of_store(store: Arc<Store>, machine: MachineId, key: PublicKey) -> Self {
-        let (layout, should_stop) = (store.layout().clone(), Arc::default());
-        let reading = ReadSessions::default();
-        Self { layout, source: Source::Shared(store), machine, key, should_stop, reading }
-    }
-
     fn store(&self, access: Access) -> Result<Arc<Store>, RepositoryError> {
         match &self.source {
             Source::Shared(store) => Ok(store.clone()),
@@ -142,6 +137,15 @@ impl Place {
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Store>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store {
+    /// The repository as one machine may use it, whose records are signed by that key.
+    pub fn for_machine(self: &Arc<Self>, machine: MachineId, key: PublicKey) -> EmbeddedRepository {
+        let (layout, source) = (self.layout().clone(), Source::Shared(self.clone()));
+        let (should_stop, reading) = (Arc::default(), ReadSessions::default());
+        EmbeddedRepository { layout, source, machine, key, should_stop, reading }
     }
 }
 

@@ -19,10 +19,11 @@ use rustix::io::Errno;
 
 use crate::creating;
 use crate::layout::Layout;
+use crate::lease::Access;
 use crate::place::{MACHINE, id};
 use crate::prune::PruneOptions;
 use crate::storage::memory::{Fate, MemoryStorage};
-use crate::store::{Access, Store};
+use crate::store::Store;
 
 const GRACE: Duration = Duration::from_secs(24 * 3600);
 /// A change has one fault in so many happen.

@@ -101,7 +101,7 @@ impl Store {
         let mut failure = RepositoryError::MissingObjects { ids: vec![*id] };
         for copy in copies {
             let reading = Instant::now();
-            let read = self.read_unchecked(&lookup.state, copy.holder, copy.block);
+            let read = self.blocks().read_unchecked(&lookup.state, copy.holder, copy.block);
             *disk += reading.elapsed();
             match read.and_then(&look) {
                 Ok(bytes) => return Ok(((copy.holder, copy.block), bytes)),
@@ -139,7 +139,7 @@ impl Store {
                 page.next = Some(next.arrival);
                 break;
             }
-            match self.read_block(&state, next.holder, next.block) {
+            match self.blocks().read_block(&state, next.holder, next.block) {
                 Ok(block) => {
                     bytes += block.len();
                     page.blocks.push(block);
@@ -174,7 +174,7 @@ impl Store {
             self.block_name(&lookup.state, copy.holder, copy.block) == Some(probe.block)
         });
         let mut proofs = named.filter_map(|copy| {
-            let block = self.read_block(&lookup.state, copy.holder, copy.block).ok()?;
+            let block = self.blocks().read_block(&lookup.state, copy.holder, copy.block).ok()?;
             prove_slice(&block, probe.slice)
         });
         proofs.next().map(Bytes::from)

@@ -285,6 +285,17 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     is_number.then(|| u64::from_str_radix(name, 16).ok()).flatten()
 }
 
+/// The generations that files of a folder are named by, in ascending order.
+pub(crate) fn generations_in(folder: &Stored) -> Result<Vec<u64>, RepositoryError> {
+    let mut generations = Vec::new();
+    for name in folder.names()? {
+        let generation = name.to_str().and_then(number_of);
+        // A folder is somebody else's.
+        generations.extend(generation.filter(|_| !folder.join(&name).is_folder()));
+    }
+    Ok(generations)
+}
+
 /// Names one tail: what it holds, and the log position at which it was begun. No two tails of a repository ever
 /// have one name, so that a writer who slept while another took over cannot touch the other's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -40,7 +40,6 @@ use crate::layout::{Layout, number_of};
 use crate::publish::{
     FILE_MODE, NO_FILE, beside, damaged, failed, is_there, make_dir, names_in, read_limited, remove,
 };
-use crate::store::Access;
 
 /// How often whoever writes takes the next number.
 const RENEW_EVERY: Duration = Duration::from_secs(60);
@@ -52,6 +51,15 @@ const FRONT: &str = "holdall lease, version 1\n";
 const RELEASED: &str = "holdall lease, version 1\nreleased\n";
 /// By whoever took over and could not leave all files of the one before behind.
 const UNSETTLED: &str = "holdall lease, version 1\nunsettled\n";
+
+/// What a store may do to its directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everything; nobody else has it open.
+    Write,
+    /// Nothing; others may read too.
+    Read,
+}
 
 /// What is held while a repository is open. Dropping it gives it back.
 #[derive(Debug)]

@@ -91,6 +91,7 @@ mod retaining;
 pub mod retention;
 mod retry;
 mod scrub;
+mod scrub_round;
 mod session;
 mod storage;
 mod store;
@@ -109,7 +110,7 @@ pub use probing::lacking;
 pub use prune::PruneOptions;
 pub use publish::{make_dirs, rename_no_replace, sync_dir, sync_folder};
 pub use retaining::Judged;
-pub use scrub::ScrubRound;
+pub use scrub_round::ScrubRound;
 pub use session::Sessions;
 pub use store::Store;
 pub use unopened::{

@@ -11,7 +11,7 @@ use crate::condemned;
 use crate::high_water_mark;
 use crate::index::{ClosedInTails, Index, IndexError, Listing};
 use crate::layout::Layout;
-use crate::lease::Lease;
+use crate::lease::{Access, Lease};
 use crate::log::Log;
 use crate::probing::probe;
 use crate::publish::{
@@ -20,7 +20,6 @@ use crate::publish::{
 use crate::recovery::Recovered;
 use crate::session::Sessions;
 use crate::storage::Stored;
-use crate::store::Access;
 use crate::superseded;
 use crate::tail::Tail;
 

@@ -141,7 +141,9 @@ impl Store {
         {
             let Some((copy, _)) = of_block.first() else { continue };
             // One that cannot be read holds nobody to it, or it could never be healed.
-            let Ok(table) = self.table(&lookup.state, copy.holder, copy.block) else { continue };
+            let Ok(table) = self.blocks().table(&lookup.state, copy.holder, copy.block) else {
+                continue;
+            };
             for entry in table.entries {
                 if of_block.binary_search_by_key(&entry.id, |(_, id)| *id).is_ok() {
                     references.entry(entry.id).or_insert(entry.refs);

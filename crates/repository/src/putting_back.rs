@@ -1,18 +1,20 @@
 //! Putting back what a repository says of itself in clear, where no copy of it on its own disk is sound: from a client
 //! that kept it, or has the keys to make it anew.
 
+use std::path::Path;
+
 use bytes::Bytes;
 use holdall_format::{PublicKey, RecordKind, RepositoryConfig, StoredRecord};
 use holdall_protocol::{NewRepository, RepositoryError};
 
-use crate::clear_parts::{ClearParts, highest_generation, put_spare};
+use crate::clear_parts::{ClearParts, highest_generation};
 use crate::layout::{Layout, MARKER_TEXT};
-use crate::lease::Lease;
+use crate::lease::{Access, Lease};
 use crate::opening::make_ready;
 use crate::record_claim::Claim;
 use crate::records;
-use crate::store::{Access, Store};
-use crate::wrappings::SignedSet;
+use crate::store::Store;
+use crate::wrappings::{SignedSet, put_spare};
 
 /// Answers [`holdall_protocol::Repository::put_back`], where the set may name those recovery kits without a proof. Says
 /// whether anything was lost.
@@ -53,6 +55,19 @@ pub(crate) fn put_back(
 }
 
 impl Store {
+    /// Answers [`holdall_protocol::Repository::put_back`] for the repository in `dir`, which nobody has open. The set
+    /// may name `kits`, and any other recovery kit only with a proof. Says whether anything was lost.
+    ///
+    /// # Errors
+    /// As said there.
+    pub fn put_back(
+        dir: &Path,
+        known: &NewRepository,
+        kits: &[PublicKey],
+    ) -> Result<bool, RepositoryError> {
+        put_back(&Layout::new(dir), known, kits)
+    }
+
     /// Answers [`holdall_protocol::Repository::put_back_record`], where receipts have that signer if there is one, and
     /// `vouch_for_record` where the owner vouches.
     ///

@@ -1,17 +1,29 @@
 //! Reading blocks and their tables, wherever they lie.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use holdall_format::{BlockName, Table};
 use holdall_protocol::RepositoryError;
 
-use crate::index::{Holder, State};
-use crate::publish::damaged;
-use crate::publish::failed;
-use crate::store::Store;
+use crate::index::{Holder, Index, State};
+use crate::layout::Layout;
+use crate::pack_file::OpenPacks;
+use crate::publish::{damaged, failed};
 
-impl Store {
+/// The blocks of a repository, with the index that says where each is.
+pub(crate) struct StoredBlocks {
+    layout: Layout,
+    pub(crate) index: Arc<Index>,
+    pub(crate) packs: OpenPacks,
+}
+
+impl StoredBlocks {
+    pub(crate) fn new(layout: &Layout, index: Arc<Index>) -> Self {
+        Self { layout: layout.clone(), index, packs: OpenPacks::new(layout) }
+    }
+
     /// Reads the table of a block.
     pub(crate) fn table(
         &self,
@@ -19,7 +31,7 @@ impl Store {
         holder: Holder,
         block: u32,
     ) -> Result<Table, RepositoryError> {
-        let gone = || damaged(self.layout().root(), "the index names a block that is not there");
+        let gone = || damaged(self.layout.root(), "the index names a block that is not there");
         match holder {
             Holder::Tail(tail) => {
                 let tail = state.tails.get(tail as usize).ok_or_else(gone)?;
@@ -27,7 +39,7 @@ impl Store {
             }
             Holder::Pack(pack) => {
                 let pack =
-                    self.packs().get(&state.packs.get(pack as usize).ok_or_else(gone)?.name)?;
+                    self.packs.get(&state.packs.get(pack as usize).ok_or_else(gone)?.name)?;
                 pack.read_table(pack.blocks().get(block as usize).ok_or_else(gone)?)
             }
         }
@@ -50,7 +62,7 @@ impl Store {
         holder: Holder,
         block: u32,
     ) -> Result<ReadBlock, RepositoryError> {
-        let gone = || damaged(self.layout().root(), "the index names a block that is not there");
+        let gone = || damaged(self.layout.root(), "the index names a block that is not there");
         let (bytes, name, path) = match holder {
             Holder::Tail(tail) => {
                 let tail = state.tails.get(tail as usize).ok_or_else(gone)?;
@@ -58,14 +70,14 @@ impl Store {
                 (
                     tail.read_block(&clear),
                     clear.name,
-                    self.layout().payload(tail.name()).path().to_owned(),
+                    self.layout.payload(tail.name()).path().to_owned(),
                 )
             }
             Holder::Pack(pack) => {
                 let name = state.packs.get(pack as usize).ok_or_else(gone)?.name;
-                let pack = self.packs().get(&name)?;
+                let pack = self.packs.get(&name)?;
                 let place = pack.blocks().get(block as usize).ok_or_else(gone)?;
-                (pack.read_block(place), place.name, self.layout().pack(&name).path().to_owned())
+                (pack.read_block(place), place.name, self.layout.pack(&name).path().to_owned())
             }
         };
         Ok(ReadBlock { bytes: bytes.map_err(failed("reading", &*path))?, name, path })

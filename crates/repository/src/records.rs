@@ -22,7 +22,6 @@ use holdall_protocol::{
     RepositoryError,
 };
 
-use crate::committing::NO_RECORD;
 use crate::layout::{Layout, number_of};
 use crate::pack_file::unreadable;
 use crate::parallel::in_parallel;
@@ -41,6 +40,9 @@ const SHORT_BYTES: u64 = 64 << 10;
 
 /// What a file says whose name is that of a record that was given up.
 const GIVEN_UP: &[u8] = b"holdall given up, version 1\n";
+
+/// What a machine's first record has as its previous one.
+pub(crate) const NO_RECORD: RecordHash = RecordHash::from_bytes([0; RecordHash::LEN]);
 
 /// What is kept in memory of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -34,13 +34,12 @@ use crate::high_water_mark;
 use crate::index::Listing;
 use crate::journal::{self, JOURNAL_HEADER_BYTES, JOURNAL_MAX_BYTES, JournalKey, Scan};
 use crate::layout::{Layout, TailName};
-use crate::lease::Lease;
+use crate::lease::{Access, Lease};
 use crate::pack_file::read_footer;
 use crate::publish::{Published, failed};
 use crate::storage::{GrowingFile, Landed, OpenTo, ReadAt};
-use crate::store::Access;
 use crate::superseded;
-use crate::tail::{Tail, read_whole};
+use crate::tail::{Salvaged, Tail, read_whole};
 
 /// Bytes of a file that are in memory at once where all are read.
 const READ_BYTES: usize = 128 << 10;
@@ -66,19 +65,6 @@ pub(crate) struct Recovered {
     /// More than any position that a tail which is there was begun at, or that was given to one of its blocks
     /// which could be read.
     pub(crate) next_arrival: u64,
-}
-
-/// What could be read of a tail with a hole.
-#[derive(Debug)]
-pub(crate) struct Salvaged {
-    /// The tail.
-    pub(crate) name: TailName,
-    /// Its payloads.
-    pub(crate) payload: Box<dyn GrowingFile>,
-    /// The blocks whose bytes are those of their names.
-    pub(crate) blocks: Vec<FooterBlock>,
-    /// Whether the files may go once all blocks are copied; else they are put aside.
-    pub(crate) is_whole: bool,
 }
 
 impl Recovered {

@@ -4,42 +4,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use holdall_format::{
-    MachineId, ObjectId, PublicKey, ReceiptSigner, RepositoryConfig, RepositoryId,
-};
+use holdall_format::{ObjectId, PublicKey, ReceiptSigner, RepositoryConfig, RepositoryId};
 use holdall_protocol::{Repair, RepositoryError};
 use holdall_sys::Clock;
 
 use crate::appending::Appender;
 use crate::background::Background;
 use crate::clear_parts::{ClearParts, check_marker};
-use crate::closure::{Descend, descend, descend_in_rebuilt};
+use crate::closure::{self, Descend, Tally};
 use crate::creating;
-use crate::embedded::EmbeddedRepository;
 use crate::index::{Index, IndexError, Listing, Lookup};
 use crate::layout::{Layout, TailName};
-use crate::lease::Lease;
+use crate::lease::{Access, Lease};
 use crate::log::Log;
 use crate::opening::{Found, go_on, make_ready, next_known};
 use crate::pack_file::{self, OpenPacks};
-use crate::putting_back;
 use crate::quota_reservations::QuotaReservations;
+use crate::reading::StoredBlocks;
 use crate::records::{self, Loaded, Records};
 use crate::recovery::{self, Recovered, recover};
-use crate::scrub::ScrubRound;
+use crate::scrub_round::ScrubRound;
 use crate::session::Sessions;
 use crate::storage::Stored;
 use crate::tail::Tail;
 use crate::wrappings::{SignedSet, Wrappings};
-
-/// What a store may do to its directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Everything; nobody else has it open.
-    Write,
-    /// Nothing; others may read too.
-    Read,
-}
 
 /// Held by whoever may use the marks of the index and publish records.
 pub(crate) type CommitGuard<'a> = MutexGuard<'a, ()>;
@@ -55,9 +43,8 @@ pub struct Store {
     wrappings: Wrappings,
     /// `None` for a store that only reads.
     writer: Option<Writer>,
-    index: Arc<Index>,
+    blocks: StoredBlocks,
     log: Arc<Log>,
-    packs: OpenPacks,
     records: Records,
     sessions: Arc<Sessions>,
     room: QuotaReservations,
@@ -117,19 +104,6 @@ impl Store {
         new: &holdall_protocol::NewRepository,
     ) -> Result<(), RepositoryError> {
         creating::create(&Layout::new(dir), new)
-    }
-
-    /// Answers [`holdall_protocol::Repository::put_back`] for the repository in `dir`, which nobody has open. The set
-    /// may name `kits`, and any other recovery kit only with a proof. Says whether anything was lost.
-    ///
-    /// # Errors
-    /// As said there.
-    pub fn put_back(
-        dir: &Path,
-        known: &holdall_protocol::NewRepository,
-        kits: &[PublicKey],
-    ) -> Result<bool, RepositoryError> {
-        putting_back::put_back(&Layout::new(dir), known, kits)
     }
 
     /// Opens the repository in `dir` to read and write. What is derived is kept in `cache_dir`,
@@ -199,14 +173,14 @@ impl Store {
         unreadable_files.extend(damaged);
         let writer =
             can_write.then(|| Writer::start(&layout, repository, (&index, &log), &lease, tails));
+        let blocks = StoredBlocks::new(&layout, index);
         let store = Self {
-            packs: OpenPacks::new(&layout),
             wrappings: Wrappings::open(&layout, config_bytes.clone(), wrappings)?,
             layout,
             config,
             config_bytes,
             writer,
-            index,
+            blocks,
             log,
             records,
             sessions,
@@ -250,7 +224,29 @@ impl Store {
 
     /// Descends from the records that are not in the closed bits yet.
     pub(crate) fn mark_records(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
-        self.mark_records_by(|root| descend(self, commit, root, Descend::UnmarkedOnly))
+        self.mark_records_by(|root| self.descend(commit, root, Descend::UnmarkedOnly))
+    }
+
+    /// Marks everything that `root` reaches, and says what of it is missing: [`closure::descend`].
+    pub(crate) fn descend(
+        &self,
+        commit: &CommitGuard<'_>,
+        root: ObjectId,
+        which: Descend,
+    ) -> Result<Vec<ObjectId>, RepositoryError> {
+        let rebuild = |generation| self.rebuild_index(commit, generation);
+        closure::descend(&self.blocks, Some(&rebuild), root, which)
+    }
+
+    /// Counts what `root` reaches, and leaves no marks.
+    pub(crate) fn tally(
+        &self,
+        commit: &CommitGuard<'_>,
+        root: ObjectId,
+        old_before: u64,
+    ) -> Result<Tally, RepositoryError> {
+        let rebuild = |generation| self.rebuild_index(commit, generation);
+        closure::tally(&self.blocks, &rebuild, root, old_before)
     }
 
     fn mark_records_by(
@@ -258,8 +254,8 @@ impl Store {
         descend: impl Fn(ObjectId) -> Result<Vec<ObjectId>, RepositoryError>,
     ) -> Result<(), RepositoryError> {
         // An attempt that failed half-way may have left marks.
-        self.index.drop_tentative();
-        for record in self.records.after(self.index.closed_position()) {
+        self.blocks.index.drop_tentative();
+        for record in self.records.after(self.blocks.index.closed_position()) {
             let is_whole = match descend(record.root) {
                 Ok(missing) => missing.is_empty(),
                 // A tree that was committed in stages may be too broad to be walked at once. It was said
@@ -268,23 +264,18 @@ impl Store {
                 Err(error) => return Err(error),
             };
             if is_whole {
-                self.index.close_tentative(record.position);
+                self.blocks.index.close_tentative(record.position);
             } else {
                 // What is damaged is for a scrub to tell. Its chunks that are there need not be
                 // sent again; its nodes count as there once a commit reached them again.
-                match self.index.close_tentative_chunks() {
+                match self.blocks.index.close_tentative_chunks() {
                     // They are sent again then.
-                    Err(IndexError::Damaged { .. }) => self.index.drop_tentative(),
+                    Err(IndexError::Damaged { .. }) => self.blocks.index.drop_tentative(),
                     closed => closed?,
                 }
             }
         }
         Ok(())
-    }
-
-    /// The repository as one machine may use it, whose records are signed by that key.
-    pub fn for_machine(self: &Arc<Self>, machine: MachineId, key: PublicKey) -> EmbeddedRepository {
-        EmbeddedRepository::of_store(self.clone(), machine, key)
     }
 
     /// The repository's id.
@@ -345,8 +336,12 @@ impl Store {
         &self.wrappings
     }
 
+    pub(crate) fn blocks(&self) -> &StoredBlocks {
+        &self.blocks
+    }
+
     pub(crate) fn index(&self) -> &Index {
-        &self.index
+        &self.blocks.index
     }
 
     pub(crate) fn log(&self) -> &Log {
@@ -517,14 +512,14 @@ impl Store {
         ids: Vec<ObjectId>,
         find: impl Fn(&Index, Vec<ObjectId>) -> Result<Lookup, IndexError>,
     ) -> Result<Lookup, RepositoryError> {
-        let generation = self.index.state().generation;
-        match find(&self.index, ids.clone()) {
+        let generation = self.blocks.index.state().generation;
+        match find(&self.blocks.index, ids.clone()) {
             Err(IndexError::Damaged { .. }) => {
                 match commit {
                     Some(commit) => self.rebuild_index(commit, generation)?,
                     None => self.rebuild_index(&self.lock_commit(), generation)?,
                 }
-                Ok(find(&self.index, ids)?)
+                Ok(find(&self.blocks.index, ids)?)
             }
             answer => Ok(answer?),
         }
@@ -536,13 +531,15 @@ impl Store {
         _commit: &CommitGuard<'_>,
         generation: u64,
     ) -> Result<(), RepositoryError> {
-        if self.index.state().generation != generation {
+        if self.blocks.index.state().generation != generation {
             return Ok(());
         }
-        let (listing, ended) = self.index.rebuild(&self.layout)?;
+        let (listing, ended) = self.blocks.index.rebuild(&self.layout)?;
         self.learn_left_out(listing);
         ended?;
-        self.mark_records_by(|root| descend_in_rebuilt(self, root, Descend::UnmarkedOnly))
+        // Were it damaged again, rebuilding it would lead here once more: that is an error.
+        let descend = |root| closure::descend(&self.blocks, None, root, Descend::UnmarkedOnly);
+        self.mark_records_by(descend)
     }
 
     /// Of what could not be read before, what can be now is strange no longer.
@@ -557,14 +554,14 @@ impl Store {
     /// Rebuilds the index if any of it is damaged: for what goes through all of it, also where no
     /// lookup comes by, and cannot begin anew half-way.
     pub(crate) fn mend_index(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
-        let generation = self.index.state().generation;
-        match self.index.check() {
+        let generation = self.blocks.index.state().generation;
+        match self.blocks.index.check() {
             Err(IndexError::Damaged { .. }) => self.rebuild_index(commit, generation),
             checked => Ok(checked?),
         }
     }
 
     pub(crate) fn packs(&self) -> &OpenPacks {
-        &self.packs
+        &self.blocks.packs
     }
 }

@@ -23,13 +23,11 @@ use holdall_protocol::RepositoryError;
 
 use crate::checked::Checked;
 use crate::group_commit::GroupCommit;
-use crate::index::Mark;
 use crate::journal::{self, JOURNAL_HEADER_BYTES, JournalKey};
 use crate::layout::{Layout, TailName};
 use crate::publish::failed;
-use crate::recovery::Salvaged;
 use crate::storage::{GrowingFile, Landed, ReadAt};
-use crate::tail_objects::{TailObject, TailObjects};
+use crate::tail_objects::{Mark, TailObject, TailObjects};
 
 #[derive(Debug)]
 struct Written {
@@ -54,6 +52,19 @@ pub(crate) struct Tail {
     /// Has the next sync fail.
     #[cfg(test)]
     pub(crate) fails: AtomicBool,
+}
+
+/// What could be read of a tail with a hole.
+#[derive(Debug)]
+pub(crate) struct Salvaged {
+    /// The tail.
+    pub(crate) name: TailName,
+    /// Its payloads.
+    pub(crate) payload: Box<dyn GrowingFile>,
+    /// The blocks whose bytes are those of their names.
+    pub(crate) blocks: Vec<FooterBlock>,
+    /// Whether the files may go once all blocks are copied; else they are put aside.
+    pub(crate) is_whole: bool,
 }
 
 impl Tail {

@@ -17,6 +17,25 @@ pub(crate) struct TailObject {
     pub(crate) tentative: bool,
 }
 
+/// Which marks say what is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// What is closed.
+    Closed,
+    /// What a descent marked and nobody made closed.
+    Tentative,
+}
+
+impl Mark {
+    /// Whether a copy in a tail is so marked.
+    pub(crate) fn is_on(self, object: &TailObject) -> bool {
+        match self {
+            Self::Closed => object.closed,
+            Self::Tentative => object.tentative,
+        }
+    }
+}
+
 /// Objects by id and arrival.
 #[derive(Debug, Default)]
 pub(crate) struct TailObjects {

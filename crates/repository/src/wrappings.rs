@@ -13,11 +13,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
-use holdall_format::{FormatError, PublicKey, RepositoryConfig, WrappingSet};
+use holdall_format::{FormatError, PublicKey, RepositoryConfig, Spare, WrappingSet};
 use holdall_protocol::RepositoryError;
 
-use crate::clear_parts::{generations_in, put_spare};
-use crate::layout::Layout;
+use crate::layout::{Layout, generations_in};
 use crate::publish::{Published, damaged};
 
 const SET_MAX_BYTES: u64 = WRAPPING_SET_MAX_BYTES as u64;
@@ -194,4 +193,17 @@ impl Wrappings {
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Makes the spare of a set, and removes those of older ones: each holds a set that counts for nothing any more.
+pub(crate) fn put_spare(
+    layout: &Layout,
+    config_bytes: &[u8],
+    wrappings: &SignedSet,
+) -> Result<(), RepositoryError> {
+    let spare = Spare::of(config_bytes, &wrappings.bytes)?;
+    let generation = wrappings.set.generation;
+    layout.spare_of(generation).replace(&spare.encode())?;
+    let older = generations_in(&layout.spares())?.into_iter().filter(|older| *older < generation);
+    older.map(|older| layout.spare_of(older)).try_for_each(|older| older.remove())
 }

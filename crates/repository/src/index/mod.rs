@@ -46,7 +46,7 @@ pub(crate) use living::Counted;
 pub(crate) use manifest::{ClosedInTails, PackInfo};
 #[cfg(test)]
 pub(crate) use merge::WRITES_FAIL;
-pub(crate) use needed::{Mark, NeededBlocks};
+pub(crate) use needed::NeededBlocks;
 use page_cache::PageCache;
 #[cfg(test)]
 pub(crate) use persist::HALTED;

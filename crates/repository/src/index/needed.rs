@@ -16,26 +16,7 @@ use super::error::IndexError;
 use super::merge::RunReader;
 use super::run::Run;
 use super::state::{Holder, State};
-use crate::tail_objects::TailObject;
-
-/// Which marks say what is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// What is closed.
-    Closed,
-    /// What a descent marked and nobody made closed.
-    Tentative,
-}
-
-impl Mark {
-    /// Whether a copy in a tail is so marked.
-    pub(crate) fn is_on(self, object: &TailObject) -> bool {
-        match self {
-            Self::Closed => object.closed,
-            Self::Tentative => object.tentative,
-        }
-    }
-}
+use crate::tail_objects::Mark;
 
 /// A block in a pack of the catalogue.
 pub(crate) type PlaceOfBlock = (u32, u32);

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use holdall_format::{ObjectId, RecordHash, RecordKind, record_file};
 use holdall_protocol::RepositoryError;
 
-use crate::closure::{Descend, descend};
-use crate::index::{Holder, Mark};
+use crate::closure::Descend;
+use crate::index::Holder;
 use crate::layout::number_of;
 use crate::moving::IfDamaged;
 use crate::publish::damaged;
 use crate::records::{self, RecordEntry};
 use crate::store::{CommitGuard, Store};
 use crate::superseded;
+use crate::tail_objects::Mark;
 
 /// Of so many roots of forgotten records that live sessions build on it is looked whether anything is
 /// missing, which is a walk for each. Who builds on another puts again what only that one still had.
@@ -135,13 +136,13 @@ impl Store {
             if entry.kind == RecordKind::Amendment || forgotten.contains(&entry.hash) {
                 continue;
             }
-            let missing = descend(self, commit, entry.root, Descend::Everything)?;
+            let missing = self.descend(commit, entry.root, Descend::Everything)?;
             if !missing.is_empty() {
                 return Ok(Some((entry.hash, missing)));
             }
         }
         for root in parents {
-            descend(self, commit, root, Descend::Everything)?;
+            self.descend(commit, root, Descend::Everything)?;
         }
         Ok(None)
     }
@@ -162,7 +163,7 @@ impl Store {
         let mut seen = BTreeSet::new();
         let mut whole = Vec::new();
         for root in newest_first.filter(|root| seen.insert(*root)).take(PARENTS_MOST) {
-            let missing = descend(self, commit, root, Descend::Everything)?;
+            let missing = self.descend(commit, root, Descend::Everything)?;
             self.index().drop_tentative();
             whole.extend(missing.is_empty().then_some(root));
         }

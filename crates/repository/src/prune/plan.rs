@@ -6,8 +6,9 @@ use holdall_protocol::RepositoryError;
 
 use super::PruneOptions;
 use super::marking::Marked;
-use crate::index::{Holder, Mark, NeededBlocks, PackInfo};
+use crate::index::{Holder, NeededBlocks, PackInfo};
 use crate::store::{CommitGuard, Store};
+use crate::tail_objects::Mark;
 
 /// Packs below this are merged, if there are several of a kind. None that is full is, of tables neither: what
 /// it is merged into would be full of the same, and merged again.
@@ -75,7 +76,7 @@ impl Store {
     /// Where the first copy of an object cannot be read, the others are needed.
     fn keep_spares(&self, needed: &mut NeededBlocks) {
         for ((holder, block), others) in std::mem::take(&mut needed.spare) {
-            if self.read_block(&needed.state, holder, block).is_err() {
+            if self.blocks().read_block(&needed.state, holder, block).is_err() {
                 others.into_iter().for_each(|other| needed.need(other));
             }
         }
@@ -135,7 +136,7 @@ mod tests {
     use rustix::process::{Resource, Rlimit, setrlimit};
 
     use super::*;
-    use crate::closure::{Descend, descend};
+    use crate::closure::Descend;
     use crate::moving::IfDamaged;
     use crate::place::{Place, id};
     use crate::retry::is_of_this_process;
@@ -236,7 +237,7 @@ mod tests {
         let commit = place.store.lock_commit();
         place.store.packs().forget(|_| true);
         setrlimit(Resource::Nofile, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
-        let error = descend(&place.store, &commit, id(0), Descend::Everything).unwrap_err();
+        let error = place.store.descend(&commit, id(0), Descend::Everything).unwrap_err();
         assert!(is_of_this_process(&error), "{error}");
     }
 

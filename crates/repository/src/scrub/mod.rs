@@ -15,7 +15,7 @@ use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind, Reposi
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
 
 use crate::clear_parts::ClearParts;
-use crate::closure::{Descend, descend};
+use crate::closure::Descend;
 use crate::index::{Listing, State};
 use crate::layout::Layout;
 use crate::pack_file::read_footer;
@@ -26,8 +26,6 @@ use crate::retry::split_process_errors;
 use crate::storage::{ReadAt, Stored};
 use crate::store::Store;
 use crate::tail::{Tail, read_whole};
-
-pub use rounds::ScrubRound;
 
 /// Most missing objects that a report names; there is no use in more.
 const MAX_DAMAGES: usize = 100_000;
@@ -261,7 +259,7 @@ impl Scrub<'_> {
             }
             self.go_on()?;
             self.report.snapshots += 1;
-            let missing = descend(self.store, &commit, entry.root, Descend::Everything);
+            let missing = self.store.descend(&commit, entry.root, Descend::Everything);
             match missing {
                 Ok(missing) => self.missing(&missing, entry.hash),
                 Err(error) => {

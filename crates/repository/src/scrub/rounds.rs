@@ -1,17 +1,11 @@
 //! Scrubbing in rounds: a little every hour, so that everything is read again by a date that is known.
 //!
-//! ```text
-//! scrubbed: | holdall scrub, version 1 | begun NS | before NS, if any | read PACK, if any
-//!           | damaged PACK REASON ... |, a line each
-//! ```
-//!
 //! A disk does not tell that it rots, it has to be asked. A round goes through the packs by name, as
 //! many as the time that has passed asks for, with the parity of each, and ends with what is in no pack:
 //! tails, records, the configuration and what opens it. Losing the file costs the round, nothing else; where it
 //! cannot be written, the round goes on in memory.
 //! Closure is not walked here: every prune does, and notes here what is missing.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,14 +15,12 @@ use holdall_protocol::{RepositoryError, ScrubDamage, ScrubReport};
 use super::{damaged_keys, damaged_records, is_named, is_of_keys, open_pack};
 use crate::parity;
 use crate::retry::split_process_errors;
+use crate::scrub_round::{IN_NO_PACK, ScrubRound};
 use crate::store::Store;
 use crate::tail::read_whole;
 
-const FRONT: &str = "holdall scrub, version 1";
 /// Each damaged pack has a line.
 const FILE_MAX_BYTES: u64 = 64 << 20;
-/// What the name of a line stands for that is about blocks in no pack.
-const IN_NO_PACK: &str = "tails";
 /// The same for records and tombstones.
 const RECORDS: &str = "records";
 /// For the configuration and the wrappings.
@@ -36,64 +28,6 @@ const KEYS: &str = "keys";
 /// For what snapshots need.
 const SNAPSHOTS: &str = "snapshots";
 const NO_PACKS: [&str; 4] = [IN_NO_PACK, RECORDS, KEYS, SNAPSHOTS];
-
-/// How far a round has come. Times are in nanoseconds since 1970 UTC.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ScrubRound {
-    /// When it began.
-    pub begun_ns: i64,
-    /// When the round before it began: everything that was stored then was read since. `None` while
-    /// the first one lasts.
-    pub before_ns: Option<i64>,
-    /// What is damaged, and why, by the pack.
-    pub damaged: BTreeMap<String, String>,
-    /// The pack that was read last.
-    read: Option<PackName>,
-}
-
-impl ScrubRound {
-    /// Whether a repair may mend what is damaged there, or something else is to be done.
-    pub fn is_for_repair(what: &str) -> bool {
-        what == IN_NO_PACK || what.parse::<PackName>().is_ok()
-    }
-
-    fn begin(begun_ns: i64) -> Self {
-        Self { begun_ns, ..Self::default() }
-    }
-
-    /// The next round, which begins now.
-    fn next(self, begun_ns: i64) -> Self {
-        Self { begun_ns, before_ns: Some(self.begun_ns), damaged: self.damaged, read: None }
-    }
-
-    pub(crate) fn encode(&self) -> String {
-        let mut text = format!("{FRONT}\nbegun {}\n", self.begun_ns);
-        self.before_ns.iter().for_each(|before_ns| text += &format!("before {before_ns}\n"));
-        self.read.iter().for_each(|pack| text += &format!("read {pack}\n"));
-        for (what, reason) in &self.damaged {
-            text += &format!("damaged {what} {}\n", reason.replace('\n', " "));
-        }
-        text
-    }
-
-    /// Reads the file; nothing if it is not one.
-    pub(crate) fn decode(text: &str) -> Option<Self> {
-        let mut lines = text.strip_prefix(FRONT)?.lines().skip(1);
-        let mut round = Self::begin(lines.next()?.strip_prefix("begun ")?.parse().ok()?);
-        for line in lines {
-            match line.split_once(' ')? {
-                ("before", before_ns) => round.before_ns = Some(before_ns.parse().ok()?),
-                ("read", pack) => round.read = Some(pack.parse().ok()?),
-                ("damaged", damage) => {
-                    let (what, reason) = damage.split_once(' ')?;
-                    round.damaged.insert(what.to_owned(), reason.to_owned());
-                }
-                _ => return None,
-            }
-        }
-        Some(round)
-    }
-}
 
 impl Store {
     /// How far the round has come; `None` if none began yet.
@@ -321,7 +255,6 @@ fn due_by(passed_ns: i64, round_ns: i64, packs: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn a_round_reads_all_it_should_by_its_end_and_not_all_at_once() {
@@ -330,21 +263,5 @@ mod tests {
             [0, 1, 5, 10, 10, 10]
         );
         assert_eq!((due_by(-5, 100, 10), due_by(5, 0, 10), due_by(5, 100, 0)), (0, 10, 0));
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_written_is_read(begun_ns: i64, before_ns: Option<i64>, pack: Option<[u8; 32]>, reason in "[ -~]{1,40}") {
-            let read = pack.map(PackName::from_bytes);
-            let damaged = BTreeMap::from([("tails".to_owned(), reason)]);
-            let round = ScrubRound { begun_ns, before_ns, damaged, read };
-            prop_assert_eq!(ScrubRound::decode(&round.encode()), Some(round));
-        }
-
-        #[test]
-        fn anything_else_begins_anew(text in ".{0,100}") {
-            let _ = ScrubRound::decode(&format!("{FRONT}\n{text}"));
-            prop_assert_eq!(ScrubRound::decode(&text), None);
-        }
     }
 }
