@@ -2,10 +2,11 @@
 //!
 //! The history is a backup, a prune that condemns and one that deletes, and a repair, each from where it begins. Every
 //! call of each meets with every fate. What a command says to people then, and what the calls of lease, index and
-//! parity do, real processes ask: `nth_call` of the command line.
+//! parity do, real processes ask: `nth_call` of the command line. Tails and sessions have their calls fail here too,
+//! though they stay on this computer whatever the storage is.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -28,6 +29,21 @@ use crate::store::Store;
 const GRACE: Duration = Duration::from_secs(24 * 3600);
 /// A change has one fault in so many happen.
 const SLICES: u64 = 7;
+/// Folders of which nothing that was removed comes back: what a prune says it has deleted.
+const DELETED_FROM: [&str; 2] = ["packs", "condemned"];
+/// Folders of what is published whole. Tails and sessions stay on this computer, whose lists are never late.
+const PUBLISHED: [&str; 10] = [
+    "wrappings",
+    "spare",
+    "packs",
+    "records",
+    "tombstones",
+    "given-up",
+    "condemned",
+    "superseded",
+    "pruned",
+    "positions",
+];
 const FATES: [Fate; 5] = [
     Fate::Refused(Errno::IO),
     Fate::Refused(Errno::NOSPC),
@@ -243,7 +259,15 @@ impl World {
             self.work_in(store, work).unwrap_or_else(|e| panic!("{what}: then {work:?}: {e}"));
         }
         assert_whole(store, what);
+        assert_deleted_for_good(&self.storage, what);
     }
+}
+
+/// Checks that no power cut brings back what was deleted.
+fn assert_deleted_for_good(storage: &MemoryStorage, what: &str) {
+    let mut comes_back = storage.not_durably_removed();
+    comes_back.retain(|name| DELETED_FROM.iter().any(|folder| name.starts_with(folder)));
+    assert_eq!(comes_back, Vec::<PathBuf>::new(), "{what}: a power cut brings it back");
 }
 
 fn close_tails(store: &Store) {
@@ -333,4 +357,40 @@ fn whichever_call_of_a_prune_that_deletes_fails_nothing_that_is_needed_goes() {
 #[test]
 fn whichever_call_of_a_repair_fails_the_next_one_mends() {
     meet_all_of(Work::Repair);
+}
+
+/// One process has it open all the time: what it put and removed it knows without a list.
+#[test]
+fn a_store_that_is_open_goes_on_whatever_lists_show() {
+    let mut world = World::new();
+    let own = folder();
+    let store = open_in(&own, &world.storage, &world.clock).unwrap();
+    world.storage.have_lists_be_late(&PUBLISHED);
+    for work in [Work::Backup, Work::ForgetAndCondemn, Work::Backup] {
+        world.work_in(&store, work).unwrap();
+    }
+    world.clock.advance(2 * GRACE);
+    for work in [Work::Delete, Work::Backup] {
+        world.work_in(&store, work).unwrap();
+    }
+    assert_whole(&store, "while lists are late");
+    drop(store);
+    world.storage.catch_up();
+    world.assert_sound(Work::Backup, &own, "lists were late");
+}
+
+/// What is not listed counts as not there when a repository is opened, so that a machine's chain may fork. More than a
+/// backup is not promised then: what [`crate::storage::Storage`] asks of lists.
+#[test]
+fn what_was_acknowledged_is_whole_once_lists_that_were_late_when_it_was_opened_catch_up() {
+    for work in [Work::Backup, Work::ForgetAndCondemn, Work::Delete, Work::Repair] {
+        let mut world = World::new().before(work);
+        world.storage.have_lists_be_late(&PUBLISHED);
+        world.work(work).unwrap();
+        let mut next = world.again();
+        next.has_missed_some = true;
+        next.work(Work::Backup).unwrap();
+        next.storage.catch_up();
+        next.again().assert_sound(work, &folder(), &format!("a backup behind {work:?}"));
+    }
 }

@@ -48,6 +48,14 @@ struct State {
     folders: BTreeSet<PathBuf>,
     calls: u64,
     fault: Option<(u64, Fate)>,
+    late_lists: Option<LateLists>,
+}
+
+/// Lists that are late: of these folders they show what was there at a moment, whatever was put or removed since.
+#[derive(Debug, Clone)]
+struct LateLists {
+    folders: Vec<PathBuf>,
+    shown: BTreeSet<PathBuf>,
 }
 
 /// A storage and landing in memory.
@@ -66,7 +74,9 @@ impl MemoryStorage {
     /// What a process finds that is started after this one was killed.
     pub(crate) fn after_kill(&self) -> Self {
         let state = self.lock();
-        Self::holding(&state.names, &state.folders, |content| content.now.clone())
+        let there = Self::holding(&state.names, &state.folders, |content| content.now.clone());
+        there.lock().late_lists = state.late_lists.clone();
+        there
     }
 
     /// What is found after the power was cut.
@@ -102,6 +112,26 @@ impl MemoryStorage {
         let mut content = content(longest);
         content.now[100] ^= 1;
         content.durable = content.now.clone();
+    }
+
+    /// Has lists of these folders show what is there now, until [`MemoryStorage::catch_up`].
+    pub(crate) fn have_lists_be_late(&self, folders: &[&str]) {
+        let mut state = self.lock();
+        let shown = state.names.keys().chain(&state.folders).cloned().collect();
+        let folders = folders.iter().map(PathBuf::from).collect();
+        state.late_lists = Some(LateLists { folders, shown });
+    }
+
+    /// Has lists show what is there.
+    pub(crate) fn catch_up(&self) {
+        self.lock().late_lists = None;
+    }
+
+    /// Files that were removed and would be there again if the power were cut now.
+    pub(crate) fn not_durably_removed(&self) -> Vec<PathBuf> {
+        let state = self.lock();
+        let removed = state.durable.keys().filter(|name| !state.names.contains_key(*name));
+        removed.cloned().collect()
     }
 
     /// Has the call behind so many more meet with this.
@@ -150,7 +180,10 @@ impl State {
 
     /// The names in a folder, in ascending order.
     fn names_in(&self, folder: &Path) -> BTreeSet<OsString> {
-        let all = self.names.keys().chain(&self.folders);
+        let is_late = |late: &&LateLists| late.folders.iter().any(|late| folder.starts_with(late));
+        let late = self.late_lists.as_ref().filter(is_late);
+        let there = self.names.keys().chain(&self.folders).filter(|_| late.is_none());
+        let all = there.chain(late.iter().flat_map(|late| &late.shown));
         let below = all.filter_map(|path| path.strip_prefix(folder).ok());
         below.filter_map(|path| Some(path.iter().next()?.to_owned())).collect()
     }
