@@ -200,8 +200,8 @@ pub(crate) type IsHeld<'a> = &'a mut dyn FnMut() -> Result<(), RepositoryError>;
 /// What was put is read and listed, and what was removed is not, by every call that begins once that one returned, of
 /// any process. Directories do this, and so does S3, whose lists have been consistent since December 2020; older
 /// stores, and proxies that keep lists for a while, do not. Where a repository is opened, what is not listed counts as
-/// not there. A late list would have a machine's chain fork, and a prune condemn the last copy of a block. A process
-/// that has it open needs no list for what it did itself.
+/// not there. A late list would have a machine's chain fork, and a prune condemn all copies of a block, which only the
+/// next one takes back. A process that has it open needs no list for what it did itself.
 pub(crate) trait Storage: Debug + Send + Sync {
     /// Publishes `bytes` under a name that nothing has, if `is_held` says that the lease is held once only the name is
     /// missing. Durable when it returns [`Published::New`].
