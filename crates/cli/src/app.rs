@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use anyhow::{Context, Result};
 use clap::Args;
 use holdall_engine::Run;
+use holdall_protocol::WireMeter;
 
 use crate::config::{Folders, Settings, below_home, repository_below_home};
 use crate::exit::{Exit, Refusal, hint_of};
@@ -130,6 +131,8 @@ pub(crate) struct App {
     preset: Option<Preset>,
     /// The worst exit code of what was met and did not keep the command from going on.
     met: Arc<AtomicU8>,
+    /// What the connections count that its runs use.
+    pub(crate) wire: WireMeter,
 }
 
 impl App {
@@ -163,8 +166,19 @@ impl App {
         let own_key = args.identity.or(from_environment);
         let own_key = own_key.filter(|file| !file.as_os_str().is_empty());
         let fingerprint = args.fingerprint;
-        let met = Arc::default();
-        Ok(Self { output, folders, passwords, own_key, fingerprint, interrupt, typed, preset, met })
+        let (met, wire) = (Arc::default(), WireMeter::default());
+        Ok(Self {
+            output,
+            folders,
+            passwords,
+            own_key,
+            fingerprint,
+            interrupt,
+            typed,
+            preset,
+            met,
+            wire,
+        })
     }
 
     /// For commands that use nothing of the user who runs them: what is set of that is not looked at.
@@ -183,6 +197,7 @@ impl App {
             typed: None,
             preset: None,
             met: Arc::default(),
+            wire: WireMeter::default(),
         })
     }
 
@@ -200,6 +215,7 @@ impl App {
             typed: None,
             preset: None,
             met: Arc::clone(&self.met),
+            wire: self.wire.clone(),
         }
     }
 
@@ -225,6 +241,7 @@ impl App {
             typed: Some(repository.to_owned()),
             preset: None,
             met: Arc::clone(&self.met),
+            wire: self.wire.clone(),
         }
     }
 
@@ -288,6 +305,6 @@ impl App {
 
     /// A new run, which Ctrl-C stops.
     pub(crate) fn run(&self) -> Arc<Run> {
-        self.interrupt.run()
+        self.interrupt.run(&self.wire)
     }
 }

@@ -94,7 +94,7 @@ impl LabServer {
         if plan.sends_for() > LONGEST { Err(BeyondAServer::Time) } else { Ok(()) }
     }
 
-    /// Connects to a server as this machine. Every request and the connecting end once `interrupt` is set.
+    /// Connects to a server as this machine, once, and from the addresses of the plan, whatever `options` say.
     ///
     /// # Errors
     /// [`RepositoryError::Unreachable`], or that it is another server.
@@ -102,14 +102,10 @@ impl LabServer {
         address: &ServerAddress,
         identity: &MachineIdentity,
         plan: &NetPlan,
-        interrupt: Arc<AtomicBool>,
+        options: ClientOptions,
     ) -> Result<Self, RepositoryError> {
-        let options = ClientOptions {
-            retry_for: Duration::ZERO,
-            interrupt,
-            bind: plan.bind.clone(),
-            ..ClientOptions::default()
-        };
+        let options =
+            ClientOptions { retry_for: Duration::ZERO, bind: plan.bind.clone(), ..options };
         let server = Arc::new(MeasuredServer::connect(address, identity, options)?);
         Ok(Self { server, bind: plan.bind.clone(), pieces: Pieces::new() })
     }

@@ -8,12 +8,14 @@
 //!
 //! ```
 //! use holdall_diagnosis::{UsageCounters, judge};
+//! use holdall_engine::Run;
 //! use holdall_meter::{Layer, StageMeter};
 //!
-//! let before = UsageCounters::now();
+//! let run = Run::new();
+//! let before = UsageCounters::now(&run);
 //! let read = StageMeter::new("read", Layer::SourceRead, 1);
 //! let bytes = read.working(|| 4096);
-//! let usage = UsageCounters::now().since(&before);
+//! let usage = UsageCounters::now(&run).since(&before);
 //! let verdict = judge(1, bytes, 0.001, vec![read.snapshot()], &usage);
 //! assert_eq!(verdict.limited_by, Layer::Nothing); // Too short to say.
 //! ```

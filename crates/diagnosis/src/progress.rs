@@ -89,7 +89,7 @@ impl Sample {
             at: Instant::now(),
             items: run.items.load(Ordering::Relaxed),
             bytes: run.bytes.load(Ordering::Relaxed),
-            usage: UsageCounters::now(),
+            usage: UsageCounters::now(run),
             stages: run.stages(),
         }
     }

@@ -1,5 +1,6 @@
 //! The verdict on a run, from its stages' counters and from what the system says of this process.
 
+use holdall_engine::Run;
 use holdall_meter::{Layer, RunFigures, StageCounters, Unit, Verdict};
 use holdall_protocol::UploadWaits;
 use holdall_sys::cpu::CoreTimes;
@@ -38,16 +39,16 @@ pub struct UsageCounters {
 }
 
 impl UsageCounters {
-    /// Up to now.
-    pub fn now() -> Self {
+    /// Up to now: what the connections of that run count, and this process.
+    pub fn now(run: &Run) -> Self {
         Self {
             cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
             throttled_seconds: holdall_sys::cpu::throttled_seconds(),
             cores: CoreTimes::now(),
             memory_stalled_seconds: holdall_sys::memory::stalled_seconds(),
             pages_read_back: holdall_sys::memory::pages_read_back(),
-            carrying_seconds: holdall_protocol::carrying_seconds(),
-            upload_waits: holdall_protocol::upload_waits(),
+            carrying_seconds: run.wire.carrying_seconds(),
+            upload_waits: run.wire.upload_waits(),
         }
     }
 
@@ -125,7 +126,7 @@ mod tests {
     /// Whether a run of 10 s, 9 of them on the network, was held back by the limit that was set, which was
     /// waited for so long, and the path so long.
     fn is_limit(limited_by: Layer, by_limit_seconds: f64, by_path_seconds: f64) -> bool {
-        let before = UsageCounters::now();
+        let before = UsageCounters::now(&Run::new());
         let usage = Usage {
             upload_waits: UploadWaits { by_limit_seconds, by_path_seconds },
             ..before.since(&before)

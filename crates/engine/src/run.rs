@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdall_meter::StageCounters;
+use holdall_protocol::WireMeter;
 
 use crate::EngineError;
 
@@ -48,6 +49,8 @@ pub struct Run {
     pub bytes_expected: AtomicU64,
     /// Whether what is expected is expected to be new.
     pub expects_new: AtomicBool,
+    /// What the connections count that the run uses, if they are to servers.
+    pub wire: WireMeter,
     stop: AtomicBool,
     problems: Mutex<Vec<Problem>>,
     problem_count: AtomicU64,

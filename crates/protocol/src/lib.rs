@@ -42,8 +42,8 @@ pub mod wire;
 
 pub use admin_token::AdminToken;
 pub use client::{
-    ClientOptions, HttpRepository, MeasuredServer, ServerAddress, UploadWaits, carrying_seconds,
-    shown_identity, upload_waits,
+    ClientOptions, HttpRepository, MeasuredServer, ServerAddress, UploadWaits, WireMeter,
+    shown_identity,
 };
 pub use error::RepositoryError;
 pub use identity::{MachineIdentity, fingerprint};

@@ -426,7 +426,7 @@ pub(crate) fn measured(
     limit: Option<OwnLimit>,
 ) -> Result<Done> {
     let run = app.run();
-    let before = UsageCounters::now();
+    let before = UsageCounters::now(&run);
     let known = Emptied::in_state(&app.folders.state, &access.config().repository.to_string());
     let emptied_before = known.paths().to_vec();
     let options = &BackupOptions { emptied_before, ..options.clone() };
@@ -445,7 +445,7 @@ pub(crate) fn measured(
     };
     let work = || patience::watching(app, &run, work);
     let result = counted_ahead(&app.output, &run, forecast, count, work);
-    let usage = UsageCounters::now().since(&before);
+    let usage = UsageCounters::now(&run).since(&before);
     // What was committed is remembered before anything is said: saying it may fail.
     let remembered = match &result {
         Ok(summary) if summary.snapshot_id.is_some() => {

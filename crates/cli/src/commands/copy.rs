@@ -146,10 +146,10 @@ impl Copying<'_> {
     /// Copies one snapshot. One that is damaged is told and counted.
     fn copy(&mut self, snapshot: &Snapshot) -> Result<()> {
         let run = self.app.run();
-        let before = UsageCounters::now();
+        let before = UsageCounters::now(&run);
         let copied =
             watched(&self.app.output, &run, Forecast::typical, || self.copier.copy(snapshot, &run));
-        let usage = UsageCounters::now().since(&before);
+        let usage = UsageCounters::now(&run).since(&before);
         match copied {
             Ok(Copied::Before(id)) => {
                 self.sums.already_copied += 1;

@@ -270,12 +270,12 @@ pub(crate) fn measured(
     options: &RestoreOptions,
 ) -> Result<Done> {
     let run = app.run();
-    let before = UsageCounters::now();
+    let before = UsageCounters::now(&run);
     let forecast = || remembered::forecast(Kind::Restore, app, access);
     let result = watched(&app.output, &run, forecast, || {
         holdall_engine::restore(access, snapshot, path, target, options, &run)
     });
-    let usage = UsageCounters::now().since(&before);
+    let usage = UsageCounters::now(&run).since(&before);
     let told = run.take_problems().iter().try_for_each(|problem| app.output.problem(problem));
     let summary = result?;
     app.output.told(told.map_err(Into::into), DONE, options.dry_run)?;

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use holdall_diagnosis::{BeyondAServer, LabServer};
 use holdall_lab::net::NetPlan;
-use holdall_protocol::{MachineIdentity, RepositoryError};
+use holdall_protocol::{ClientOptions, MachineIdentity, RepositoryError};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::opening::open;
+use crate::opening::open::{self, Patience};
 
 /// The server that was named, `https://HOST:PORT`, or the paired one. Every request and the connecting end once
 /// `interrupt` is set.
@@ -36,7 +36,8 @@ pub(crate) fn connect(
     })?;
     let (address, signing) = open::paired_server(app, server)?;
     let identity = MachineIdentity::from_seed(signing.seed())?;
-    Ok(LabServer::connect(&address, &identity, plan, interrupt)?)
+    let options = ClientOptions { interrupt, ..Patience::default().options(app) };
+    Ok(LabServer::connect(&address, &identity, plan, options)?)
 }
 
 /// An error of a measurement; one of a server's says itself what it is.

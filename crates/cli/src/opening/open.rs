@@ -59,6 +59,7 @@ impl Patience {
             interrupt: app.interrupt.flag(),
             bind: self.bind,
             upload_bytes_per_second: self.upload_bytes_per_second,
+            meter: app.wire.clone(),
             ..ClientOptions::default()
         }
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 use holdall_engine::Run;
+use holdall_protocol::WireMeter;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use crate::exit::{Exit, Refusal};
@@ -111,9 +112,11 @@ impl Interrupt {
         }
     }
 
-    /// A new run that stops when a signal comes.
-    pub(crate) fn run(&self) -> Arc<Run> {
-        let run = Arc::new(Run::new());
+    /// A new run that stops when a signal comes, and reads what its connections count from `wire`.
+    pub(crate) fn run(&self, wire: &WireMeter) -> Arc<Run> {
+        let mut run = Run::new();
+        run.wire = wire.clone();
+        let run = Arc::new(run);
         let watched = Arc::downgrade(&run);
         self.tell(move || {
             if let Some(run) = watched.upgrade() {
@@ -145,11 +148,11 @@ mod tests {
     #[test]
     fn runs_begun_before_and_after_a_signal_stop() {
         let interrupt = Interrupt::default();
-        let before = interrupt.run();
+        let before = interrupt.run(&WireMeter::default());
         interrupt.refuse_if_happened().unwrap();
         assert!(!before.stopping());
         interrupt.happen();
         interrupt.refuse_if_happened().unwrap_err();
-        assert!(before.stopping() && interrupt.run().stopping());
+        assert!(before.stopping() && interrupt.run(&WireMeter::default()).stopping());
     }
 }

@@ -162,10 +162,10 @@ impl<C: Client> Series<'_, C> {
         let client = self.pipeline.client;
         let options = client.in_environment(options(subject)?);
         let run = client.run();
-        let before = UsageCounters::now();
+        let before = UsageCounters::now(&run);
         let work = || holdall_engine::backup(&self.access, &options, &run);
         let (done, timeline) = self.watch(&run, work);
-        let usage = UsageCounters::now().since(&before);
+        let usage = UsageCounters::now(&run).since(&before);
         let summary = done?;
         let verdict = judge(summary.items, summary.bytes, summary.seconds, summary.stages, &usage);
         Ok(Ran {
@@ -190,11 +190,11 @@ impl<C: Client> Series<'_, C> {
         let listed = holdall_engine::snapshots(&self.access)?.snapshots;
         let snapshot = find_snapshot(&listed, self.access.machine(), "latest", None)?;
         let (run, options) = (self.pipeline.client.run(), RestoreOptions::default());
-        let before = UsageCounters::now();
+        let before = UsageCounters::now(&run);
         let work =
             || holdall_engine::restore(&self.access, snapshot, None, &target, &options, &run);
         let (done, timeline) = self.watch(&run, work);
-        let usage = UsageCounters::now().since(&before);
+        let usage = UsageCounters::now(&run).since(&before);
         let summary = done?;
         holdall_sys::removal::remove_tree(&target)?;
         let (items, seconds) = (summary.files + summary.dirs, summary.duration_seconds);

@@ -18,7 +18,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::socket::{Meter, Pace, Socket};
+use super::pace::{Pace, WireMeter};
+use super::socket::{Meter, Socket};
 use super::{ClientOptions, ServerAddress};
 use crate::tls::{self, TlsError};
 use crate::{MachineIdentity, Traffic};
@@ -88,7 +89,8 @@ impl Dialer {
             line: Line {
                 tls: TlsConnector::from(Arc::new(config)),
                 meter: Arc::default(),
-                pace: options.upload_bytes_per_second.map(Pace::new),
+                wire: options.meter.clone(),
+                pace: options.upload_bytes_per_second.map(|rate| Pace::new(rate, &options.meter)),
                 met_another: Arc::default(),
             },
         }
@@ -172,6 +174,7 @@ impl Dialer {
 struct Line {
     tls: TlsConnector,
     meter: Arc<Meter>,
+    wire: WireMeter,
     pace: Option<Arc<Pace>>,
     /// Whether an address has shown another key than the pinned one.
     met_another: Arc<AtomicBool>,
@@ -195,7 +198,7 @@ impl Line {
     ) -> io::Result<TlsStream<Socket>> {
         let tcp = connect(address, from).await?;
         prepare(&tcp)?;
-        let socket = Socket::new(tcp, self.meter, self.pace);
+        let socket = Socket::new(tcp, self.meter, self.wire, self.pace);
         let connected = self.tls.connect(tls::server_name(), socket).await;
         if connected.as_ref().is_err_and(tls::is_wrong_server) {
             self.met_another.store(true, Ordering::Relaxed);

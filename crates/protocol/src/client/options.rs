@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use super::pace::WireMeter;
+
 /// How a client uses its connections.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
@@ -21,6 +23,8 @@ pub struct ClientOptions {
     pub bind: Vec<IpAddr>,
     /// Most bytes sent in a second, over all connections.
     pub upload_bytes_per_second: Option<u64>,
+    /// What counts how long its connections carried and waited.
+    pub meter: WireMeter,
 }
 
 impl Default for ClientOptions {
@@ -32,6 +36,7 @@ impl Default for ClientOptions {
             interrupt: Arc::default(),
             bind: Vec::new(),
             upload_bytes_per_second: None,
+            meter: WireMeter::default(),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,14 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::pace::{Pace, WaitsFor, WireMeter};
 use crate::Traffic;
 
 /// Most bytes of one write while the rate is limited.
 const PACED_WRITE_BYTES: usize = 16 << 10;
-
-/// What a timer may oversleep, which is made up for: it wakes a millisecond late or more, and at 60 MB/s a write
-/// is due every quarter of one.
-const OVERSLEPT: Duration = Duration::from_millis(20);
 
 /// Bytes on the wire, over all connections of a client.
 #[derive(Debug, Default)]
@@ -40,158 +37,13 @@ impl Meter {
 /// comes, however quick the path is.
 const QUESTION_BYTES: u64 = 64 << 10;
 
-/// For how long connections of this process carried what they sent.
-static CARRYING_MICROS: AtomicU64 = AtomicU64::new(0);
-
-/// For how long the connections to servers that this process has and had carried what they sent, added up over
-/// them, in seconds: bytes were under way, and the other end had room for them. Counted when an answer comes
-/// to more than a question; like the processor time that it is compared with, for the whole process.
-pub fn carrying_seconds() -> f64 {
-    Duration::from_micros(CARRYING_MICROS.load(Ordering::Relaxed)).as_secs_f64()
-}
-
-/// For how long connections of this process that keep a rate waited, by what for.
-static WAITED_MICROS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-
-/// What connections that keep a rate waited for, in seconds; of any number at once each second counts once.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct UploadWaits {
-    /// For the rate: there was something to send, and it was not allowed yet.
-    pub by_limit_seconds: f64,
-    /// For the path: it was allowed, and what was sent before filled all buffers.
-    pub by_path_seconds: f64,
-}
-
-/// What the connections to servers that this process has and had waited for while a rate was set for what they
-/// send; nothing where none was. For the whole process, like [`carrying_seconds`].
-pub fn upload_waits() -> UploadWaits {
-    paces().iter().filter_map(Weak::upgrade).for_each(|pace| pace.count_until_now());
-    let [by_limit_seconds, by_path_seconds] = WAITED_MICROS
-        .each_ref()
-        .map(|micros| Duration::from_micros(micros.load(Ordering::Relaxed)).as_secs_f64());
-    UploadWaits { by_limit_seconds, by_path_seconds }
-}
-
-/// What a connection that keeps a rate waits for before it can send more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WaitsFor {
-    Limit,
-    Path,
-}
-
-impl WaitsFor {
-    /// Its own of the two.
-    fn of<T>(self, [limit, path]: [T; 2]) -> T {
-        match self {
-            Self::Limit => limit,
-            Self::Path => path,
-        }
-    }
-}
-
-/// The paces that are kept: what their connections wait for at the moment counts, too.
-static PACES: Mutex<Vec<Weak<Pace>>> = Mutex::new(Vec::new());
-
-fn paces() -> MutexGuard<'static, Vec<Weak<Pace>>> {
-    PACES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How many connections wait, since when at least one did that was not counted yet, and for how long that was so
-/// until then.
-#[derive(Debug, Default)]
-struct Waiting {
-    connections: usize,
-    since: Option<Instant>,
-    waited: Duration,
-}
-
-impl Waiting {
-    /// Counts what was waited until now. With several connections some of them waits at any moment.
-    fn count_until_now(&mut self, all_micros: &AtomicU64) {
-        let now = Instant::now();
-        let Some(since) = self.since.replace(now) else {
-            self.since = None;
-            return;
-        };
-        let waited = now.saturating_duration_since(since);
-        self.waited += waited;
-        all_micros.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(0), Ordering::Relaxed);
-    }
-}
-
-/// A rate that all connections of a client keep together.
-#[derive(Debug)]
-pub(super) struct Pace {
-    bytes_per_second: u64,
-    free_at: Mutex<Instant>,
-    waiting: Mutex<[Waiting; 2]>,
-}
-
-impl Pace {
-    pub(super) fn new(bytes_per_second: u64) -> Arc<Self> {
-        let (free_at, waiting) = (Mutex::new(Instant::now()), Mutex::default());
-        let pace = Arc::new(Self { bytes_per_second: bytes_per_second.max(1), free_at, waiting });
-        let mut paces = paces();
-        paces.retain(|other| other.strong_count() > 0);
-        paces.push(Arc::downgrade(&pace));
-        pace
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, [Waiting; 2]> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts what its connections waited until now.
-    fn count_until_now(&self) {
-        for (waiting, all_micros) in self.waiting().iter_mut().zip(&WAITED_MICROS) {
-            waiting.count_until_now(all_micros);
-        }
-    }
-
-    /// When the next write may happen.
-    fn free_at(&self) -> Instant {
-        *self.free_at.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes a write that just happened.
-    fn spend(&self, bytes: usize) {
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *free_at = self.after(*free_at, Instant::now(), bytes);
-    }
-
-    /// One connection more waits for that.
-    fn begin(&self, waits_for: WaitsFor) {
-        let mut all = self.waiting();
-        let waiting = waits_for.of(all.each_mut());
-        waiting.connections += 1;
-        waiting.since.get_or_insert_with(Instant::now);
-    }
-
-    /// One connection less does.
-    fn end(&self, waits_for: WaitsFor) {
-        let mut all = self.waiting();
-        let waiting = waits_for.of(all.each_mut());
-        waiting.connections = waiting.connections.saturating_sub(1);
-        if waiting.connections == 0 {
-            waiting.count_until_now(waits_for.of(WAITED_MICROS.each_ref()));
-            waiting.since = None;
-        }
-    }
-
-    /// When the next write may happen after one of so many bytes at `now`, which might have been at `free_at`.
-    fn after(&self, free_at: Instant, now: Instant, bytes: usize) -> Instant {
-        let seconds = bytes as f64 / self.bytes_per_second as f64;
-        let earliest = now.checked_sub(OVERSLEPT).unwrap_or(now);
-        free_at.max(earliest) + Duration::from_secs_f64(seconds)
-    }
-}
-
 /// A socket that counts.
 pub(super) struct Socket {
     tcp: TcpStream,
     meter: Arc<Meter>,
     /// Bytes in both directions on this connection alone, to tell a stalled one.
     moved_bytes: Arc<AtomicU64>,
+    wire: WireMeter,
     pace: Option<Arc<Pace>>,
     pause: Option<Pin<Box<Sleep>>>,
     waits_for: Option<WaitsFor>,
@@ -202,11 +54,17 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream, meter: Arc<Meter>, pace: Option<Arc<Pace>>) -> Self {
+    pub(super) fn new(
+        tcp: TcpStream,
+        meter: Arc<Meter>,
+        wire: WireMeter,
+        pace: Option<Arc<Pace>>,
+    ) -> Self {
         Self {
             tcp,
             meter,
             moved_bytes: Arc::default(),
+            wire,
             pace,
             pause: None,
             waits_for: None,
@@ -261,8 +119,7 @@ impl Socket {
         }
         let carried = holdall_sys::tcp::carrying(&self.tcp).unwrap_or_default();
         if sent_bytes >= QUESTION_BYTES {
-            let more = carried.saturating_sub(self.carried).as_micros();
-            CARRYING_MICROS.fetch_add(u64::try_from(more).unwrap_or(0), Ordering::Relaxed);
+            self.wire.add_carrying(carried.saturating_sub(self.carried));
         }
         self.carried = self.carried.max(carried);
     }
@@ -350,6 +207,7 @@ impl Drop for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UploadWaits;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio::time::sleep;
@@ -357,7 +215,8 @@ mod tests {
     /// For how long a connection waited that sent so many bytes at a rate, for the rate and for the path; the
     /// other end rests after each read.
     fn waited(bytes_per_second: u64, bytes: usize, rest: Duration) -> [f64; 2] {
-        let pace = Pace::new(bytes_per_second);
+        let meter = WireMeter::default();
+        let pace = Pace::new(bytes_per_second, &meter);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -371,12 +230,13 @@ mod tests {
             };
             let write = async {
                 let tcp = TcpStream::connect(to).await.unwrap();
-                let mut socket = Socket::new(tcp, Arc::default(), Some(Arc::clone(&pace)));
+                let mut socket = Socket::new(tcp, Arc::default(), meter.clone(), Some(pace));
                 socket.write_all(&vec![7; bytes]).await.unwrap();
             };
             tokio::join!(read, write);
         });
-        pace.waiting.lock().unwrap().each_ref().map(|waiting| waiting.waited.as_secs_f64())
+        let UploadWaits { by_limit_seconds, by_path_seconds } = meter.upload_waits();
+        [by_limit_seconds, by_path_seconds]
     }
 
     #[test]
@@ -388,50 +248,5 @@ mod tests {
         );
         let [by_limit, by_path] = waited(1_000_000_000, 32 << 20, Duration::from_millis(4));
         assert!(by_path > 0.2 && by_limit < by_path / 2.0, "{by_limit} {by_path}");
-    }
-
-    #[test]
-    fn what_connections_wait_for_counts_while_one_of_them_still_waits() {
-        const A_MOMENT: Duration = Duration::from_millis(5);
-        let pace = Pace::new(1);
-        pace.begin(WaitsFor::Limit);
-        pace.begin(WaitsFor::Limit);
-        pace.end(WaitsFor::Limit);
-        let begun = Instant::now();
-        while begun.elapsed() < A_MOMENT {
-            std::hint::spin_loop();
-        }
-        let told = upload_waits().by_limit_seconds;
-        let counted = pace.waiting()[0].waited;
-        assert!(counted >= A_MOMENT && told >= A_MOMENT.as_secs_f64(), "{counted:?} {told}");
-        pace.end(WaitsFor::Limit);
-        let ended = pace.waiting()[0].waited;
-        upload_waits();
-        assert_eq!(pace.waiting().each_ref().map(|all| all.waited), [ended, Duration::ZERO]);
-    }
-
-    /// Bytes sent in ten seconds by timers that wake so late, after a pause of a minute.
-    fn sent(bytes_per_second: u64, late: Duration) -> f64 {
-        let pace = Pace::new(bytes_per_second);
-        let begun = pace.free_at() + Duration::from_secs(60);
-        let (mut now, mut free_at, mut sent) = (begun, pace.free_at(), 0);
-        while now < begun + Duration::from_secs(10) {
-            sent += PACED_WRITE_BYTES;
-            free_at = pace.after(free_at, now, PACED_WRITE_BYTES);
-            if free_at > now {
-                now = free_at + late;
-            }
-        }
-        sent as f64
-    }
-
-    #[test]
-    fn a_limit_is_reached_however_late_timers_wake_and_never_exceeded() {
-        for rate in [1_000_000, 8_000_000, 60_000_000, 200_000_000] {
-            for late in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5)] {
-                let share = sent(rate, late) / (10 * rate) as f64;
-                assert!((0.95..1.01).contains(&share), "{share} of {rate}, {late:?} late");
-            }
-        }
     }
 }

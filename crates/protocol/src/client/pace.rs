@@ -1,0 +1,239 @@
+//! The rate that a client keeps, and what its connections spent their time with.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What a timer may oversleep, which is made up for: it wakes a millisecond late or more, and at 60 MB/s a write
+/// is due every quarter of one.
+const OVERSLEPT: Duration = Duration::from_millis(20);
+
+/// What connections that keep a rate waited for, in seconds; of any number at once each second counts once.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct UploadWaits {
+    /// For the rate: there was something to send, and it was not allowed yet.
+    pub by_limit_seconds: f64,
+    /// For the path: it was allowed, and what was sent before filled all buffers.
+    pub by_path_seconds: f64,
+}
+
+/// For how long the connections of some clients carried what they sent, and what they waited for where they keep a
+/// rate. Its clones count together: who wants to know gives one to each client, by its
+/// [`ClientOptions`](super::ClientOptions).
+#[derive(Debug, Clone, Default)]
+pub struct WireMeter {
+    counted: Arc<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    carrying_micros: AtomicU64,
+    /// For the rate, and for the path.
+    waited_micros: [AtomicU64; 2],
+    /// Paces that are kept: what their connections wait for at the moment counts, too.
+    paces: Mutex<Vec<Weak<Pace>>>,
+}
+
+impl WireMeter {
+    /// For how long the connections carried what they sent, added up over them, in seconds: bytes were under way,
+    /// and the other end had room for them. Counted when an answer comes to more than a question.
+    pub fn carrying_seconds(&self) -> f64 {
+        seconds(&self.counted.carrying_micros)
+    }
+
+    /// What the connections waited for while a rate was set for what they send; nothing where none was.
+    pub fn upload_waits(&self) -> UploadWaits {
+        self.paces().iter().filter_map(Weak::upgrade).for_each(|pace| pace.count_until_now());
+        let [by_limit_seconds, by_path_seconds] =
+            self.counted.waited_micros.each_ref().map(seconds);
+        UploadWaits { by_limit_seconds, by_path_seconds }
+    }
+
+    /// Counts that a connection carried what it sent for so long.
+    pub(super) fn add_carrying(&self, carried: Duration) {
+        add(&self.counted.carrying_micros, carried);
+    }
+
+    fn paces(&self) -> MutexGuard<'_, Vec<Weak<Pace>>> {
+        self.counted.paces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn add(all_micros: &AtomicU64, more: Duration) {
+    all_micros.fetch_add(u64::try_from(more.as_micros()).unwrap_or(0), Ordering::Relaxed);
+}
+
+fn seconds(micros: &AtomicU64) -> f64 {
+    Duration::from_micros(micros.load(Ordering::Relaxed)).as_secs_f64()
+}
+
+/// What a connection that keeps a rate waits for before it can send more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitsFor {
+    Limit,
+    Path,
+}
+
+impl WaitsFor {
+    /// Its own of the two.
+    fn of<T>(self, [limit, path]: [T; 2]) -> T {
+        match self {
+            Self::Limit => limit,
+            Self::Path => path,
+        }
+    }
+}
+
+/// How many connections wait, and since when at least one did that was not counted yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    connections: usize,
+    since: Option<Instant>,
+}
+
+impl Waiting {
+    /// Counts what was waited until now. With several connections some of them waits at any moment.
+    fn count_until_now(&mut self, all_micros: &AtomicU64) {
+        let now = Instant::now();
+        let Some(since) = self.since.replace(now) else {
+            self.since = None;
+            return;
+        };
+        add(all_micros, now.saturating_duration_since(since));
+    }
+}
+
+/// A rate that all connections of a client keep together.
+#[derive(Debug)]
+pub(super) struct Pace {
+    bytes_per_second: u64,
+    free_at: Mutex<Instant>,
+    waiting: Mutex<[Waiting; 2]>,
+    meter: WireMeter,
+}
+
+impl Pace {
+    /// A rate whose waits `meter` counts.
+    pub(super) fn new(bytes_per_second: u64, meter: &WireMeter) -> Arc<Self> {
+        let pace = Arc::new(Self {
+            bytes_per_second: bytes_per_second.max(1),
+            free_at: Mutex::new(Instant::now()),
+            waiting: Mutex::default(),
+            meter: meter.clone(),
+        });
+        let mut paces = meter.paces();
+        paces.retain(|other| other.strong_count() > 0);
+        paces.push(Arc::downgrade(&pace));
+        pace
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, [Waiting; 2]> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts what its connections waited until now.
+    fn count_until_now(&self) {
+        let all_micros = &self.meter.counted.waited_micros;
+        for (waiting, all_micros) in self.waiting().iter_mut().zip(all_micros) {
+            waiting.count_until_now(all_micros);
+        }
+    }
+
+    /// When the next write may happen.
+    pub(super) fn free_at(&self) -> Instant {
+        *self.free_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a write that just happened.
+    pub(super) fn spend(&self, bytes: usize) {
+        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        *free_at = self.after(*free_at, Instant::now(), bytes);
+    }
+
+    /// One connection more waits for that.
+    pub(super) fn begin(&self, waits_for: WaitsFor) {
+        let mut all = self.waiting();
+        let waiting = waits_for.of(all.each_mut());
+        waiting.connections += 1;
+        waiting.since.get_or_insert_with(Instant::now);
+    }
+
+    /// One connection less does.
+    pub(super) fn end(&self, waits_for: WaitsFor) {
+        let mut all = self.waiting();
+        let waiting = waits_for.of(all.each_mut());
+        waiting.connections = waiting.connections.saturating_sub(1);
+        if waiting.connections == 0 {
+            let all_micros = self.meter.counted.waited_micros.each_ref();
+            waiting.count_until_now(waits_for.of(all_micros));
+            waiting.since = None;
+        }
+    }
+
+    /// When the next write may happen after one of so many bytes at `now`, which might have been at `free_at`.
+    fn after(&self, free_at: Instant, now: Instant, bytes: usize) -> Instant {
+        let seconds = bytes as f64 / self.bytes_per_second as f64;
+        let earliest = now.checked_sub(OVERSLEPT).unwrap_or(now);
+        free_at.max(earliest) + Duration::from_secs_f64(seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITE_BYTES: usize = 16 << 10;
+
+    fn pace(bytes_per_second: u64) -> (WireMeter, Arc<Pace>) {
+        let meter = WireMeter::default();
+        (meter.clone(), Pace::new(bytes_per_second, &meter))
+    }
+
+    #[test]
+    fn what_connections_wait_for_counts_while_one_of_them_still_waits() {
+        const A_MOMENT: Duration = Duration::from_millis(5);
+        let (meter, pace) = pace(1);
+        pace.begin(WaitsFor::Limit);
+        pace.begin(WaitsFor::Limit);
+        pace.end(WaitsFor::Limit);
+        let begun = Instant::now();
+        while begun.elapsed() < A_MOMENT {
+            std::hint::spin_loop();
+        }
+        let told = meter.upload_waits();
+        assert!(told.by_limit_seconds >= A_MOMENT.as_secs_f64(), "{told:?}");
+        assert_eq!(told.by_path_seconds, 0.0);
+        pace.end(WaitsFor::Limit);
+        let ended = meter.upload_waits();
+        assert!(ended.by_limit_seconds >= told.by_limit_seconds, "{ended:?} {told:?}");
+        assert_eq!(meter.upload_waits(), ended);
+        assert_eq!(WireMeter::default().upload_waits(), UploadWaits::default());
+    }
+
+    /// Bytes sent in ten seconds by timers that wake so late, after a pause of a minute.
+    fn sent(bytes_per_second: u64, late: Duration) -> f64 {
+        let (_, pace) = pace(bytes_per_second);
+        let begun = pace.free_at() + Duration::from_secs(60);
+        let (mut now, mut free_at, mut sent) = (begun, pace.free_at(), 0);
+        while now < begun + Duration::from_secs(10) {
+            sent += WRITE_BYTES;
+            free_at = pace.after(free_at, now, WRITE_BYTES);
+            if free_at > now {
+                now = free_at + late;
+            }
+        }
+        sent as f64
+    }
+
+    #[test]
+    fn a_limit_is_reached_however_late_timers_wake_and_never_exceeded() {
+        for rate in [1_000_000, 8_000_000, 60_000_000, 200_000_000] {
+            for late in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5)] {
+                let share = sent(rate, late) / (10 * rate) as f64;
+                assert!((0.95..1.01).contains(&share), "{share} of {rate}, {late:?} late");
+            }
+        }
+    }
+}
