@@ -1,4 +1,4 @@
-//! A computer with a small repository in a directory, laid down anew for each of thousands of runs that go
+//! A computer with a small repository in a directory, laid down anew for each of many runs that go
 //! wrong, each in its own way.
 
 use std::fs;
@@ -23,6 +23,11 @@ pub(crate) enum Work {
     Parity,
     /// What is damaged is mended.
     Repair,
+}
+
+impl Work {
+    /// How many there are.
+    pub(crate) const ALL: usize = Self::Repair as usize + 1;
 }
 
 /// Parity that is made, in percent of each pack.

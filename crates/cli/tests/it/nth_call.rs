@@ -1,11 +1,12 @@
-//! Every call to the system that touches a file fails once, with every error, and the process is killed in
-//! front of it: the command says so or does its work all the same, nothing acknowledged is lost, and the next
-//! run works.
+//! Calls to the system that touch files fail, and the process is killed in front of them: the command says so or does
+//! its work all the same, nothing acknowledged is lost, and the next run works.
 //!
-//! strace records the calls of a backup, a prune and a restore, and of a repair and of making parity, and has
-//! each of them fail in a run of its own, without the call being made. A run has several threads: where each
-//! thread counts for itself, the Nth call of any of them fails. All slices together have all of them fail, with
-//! `HOLDALL_FAULTS=all` by six errors, not two, and all calls where else some are taken.
+//! strace records the calls of a backup, a prune and a restore, and of a repair and of making parity, and has some of
+//! them fail in a run of its own, without the call being made: of each kind of call one. What becomes of a repository
+//! by whichever call fails, `failing_calls` of the repository asks of its storage in memory. With
+//! `HOLDALL_FAULTS=all` every call fails here too, by six errors, and the process is killed in front of each.
+//!
+//! A run has several threads: where each thread counts for itself, the Nth call of any of them fails.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::Write as _;
@@ -20,19 +21,25 @@ use crate::beginning::{Beginning, Work};
 use crate::house::{Machine, Outcome, files_below, text};
 use crate::repair::noise;
 
-/// Calls that read, write or name files. Closing is left out: only a restore depends on what it answers, for
-/// which there is a test of its own in `full`.
-const CALLS: &str = "openat,openat2,read,pread64,readv,preadv,write,pwrite64,writev,pwritev,lseek,fsync,\
-    fdatasync,ftruncate,fallocate,copy_file_range,statx,newfstatat,fstat,statfs,fstatfs,getdents64,syncfs,\
-    mkdir,mkdirat,mknodat,rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,rmdir,\
-    readlink,readlinkat,flock,utimensat,fchmod,fchmodat,fchown,fchownat,flistxattr,fgetxattr,fsetxattr,\
-    llistxattr,lgetxattr,lsetxattr";
+/// Calls that read, write or name files, by their kinds. Closing is left out: only a restore depends on what it
+/// answers, for which there is a test of its own in `full`.
+const KINDS: [&str; 9] = [
+    "openat,openat2",
+    "read,pread64,readv,preadv,lseek,getdents64,readlink,readlinkat,flistxattr,fgetxattr,llistxattr,lgetxattr",
+    "statx,newfstatat,fstat,statfs,fstatfs",
+    "write,pwrite64,writev,pwritev,ftruncate,fallocate,copy_file_range",
+    "fsync,fdatasync,syncfs",
+    "mkdir,mkdirat,mknodat,rename,renameat,renameat2,link,linkat,symlink,symlinkat",
+    "unlink,unlinkat,rmdir",
+    "utimensat,fchmod,fchmodat,fchown,fchownat,fsetxattr,lsetxattr",
+    "flock",
+];
 /// How a call names what has no handle of its own, such as a link: below a folder's handle.
 const BY_HANDLE: &str = "\"/proc/self/fd/";
 /// What the system calls EIO, which has a slash in it and names nothing.
 const EIO_IN_WORDS: &str = "Input/output error";
-/// What a disk that fails and one that is full answer.
-const ERRORS: [&str; 2] = ["EIO", "ENOSPC"];
+/// What becomes of one call, the next, and the one behind it: what a disk that fails and one that is full answer.
+const FATES: [Fate; 3] = [Fate::Fails("EIO"), Fate::Fails("ENOSPC"), Fate::Kills];
 const ALL_ERRORS: [&str; 6] = ["EIO", "ENOSPC", "EINTR", "EMFILE", "EROFS", "EACCES"];
 /// Codes that a command ends with which could not do its work, and says so.
 pub(crate) const FAILED: [i32; 8] = [1, 3, 10, 11, 12, 13, 14, 20];
@@ -41,11 +48,6 @@ pub(crate) const FAILED: [i32; 8] = [1, 3, 10, 11, 12, 13, 14, 20];
 const TRIES: usize = 4;
 /// So many may not be met with, but half at most; or one of a hundred.
 const MISSED: usize = 3;
-/// In front of one of how many calls a run of the tests kills.
-const KILLS: usize = 5;
-/// A change has one fault in so many happen. Faults repeat their kind every 11 and every 12.
-const SLICES: u64 = 13;
-
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -98,7 +100,7 @@ pub(crate) fn calls_on(
     work: Work,
 ) -> BTreeSet<(String, u32)> {
     let trace = beginning.folder().join("trace");
-    let filter = format!("trace={CALLS}");
+    let filter = format!("trace={}", KINDS.join(","));
     let by = ["strace", "-f", "-y", "-e", &filter, "-o", text(&trace)];
     beginning.work(work, machine, &by, "target").expect(0);
     let lines = fs::read_to_string(&trace).expect("a trace");
@@ -126,38 +128,8 @@ pub(crate) fn calls_in(trace: &str, folder: &str) -> BTreeSet<(String, u32)> {
     calls
 }
 
-/// Whether calls fail in more ways than two, and none is left out.
-fn takes_all() -> bool {
-    std::env::var("HOLDALL_FAULTS").is_ok_and(|how| how == "all")
-}
-
-/// Which of the two errors a run of the tests has a call fail with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Errors {
-    Both,
-    /// One call with this, the next with that.
-    InTurn,
-}
-
-/// What becomes of the call of that number.
-fn fates(number: usize, errors: Errors) -> impl Iterator<Item = Fate> {
-    let errors = match errors {
-        _ if takes_all() => &ALL_ERRORS[..],
-        Errors::Both => &ERRORS,
-        Errors::InTurn => &ERRORS[number % ERRORS.len()..][..1],
-    };
-    let kills = takes_all() || number.is_multiple_of(KILLS);
-    errors.iter().map(|error| Fate::Fails(error)).chain(kills.then_some(Fate::Kills))
-}
-
-/// Most calls of each name that are tried of work that reads packs: those are many, and like each other.
-fn most_of_a_name(work: Work) -> usize {
-    match work {
-        Work::Backup | Work::Prune | Work::Restore => usize::MAX,
-        Work::Parity | Work::Repair if takes_all() => 30,
-        Work::Parity | Work::Repair => 2,
-    }
-}
+/// Most calls of each name that all are of work that reads packs: those are many, and like each other.
+const MOST_OF_A_NAME: usize = 30;
 
 /// Of each name so many calls, from the first to the last.
 fn sample(calls: BTreeSet<(String, u32)>, most: usize) -> Vec<(String, u32)> {
@@ -167,24 +139,44 @@ fn sample(calls: BTreeSet<(String, u32)>, most: usize) -> Vec<(String, u32)> {
     some.cloned().collect()
 }
 
-/// The calls that `whose` work makes, with all that may become of them.
-pub(crate) fn all_faults(
+/// One call of each kind: of one work an early one, of the next a later one.
+fn one_of_each_kind(work: Work, calls: &BTreeSet<(String, u32)>) -> Vec<(String, u32)> {
+    let of = |kind: &&str| {
+        let is_of_it = |(name, _): &&(String, u32)| kind.split(',').any(|one| one == name);
+        let all: Vec<_> = calls.iter().filter(is_of_it).collect();
+        all.get(all.len() * (2 * work as usize + 1) / (2 * Work::ALL)).copied().cloned()
+    };
+    KINDS.iter().filter_map(of).collect()
+}
+
+/// The calls that fail of those that `whose` work makes, with what becomes of each.
+pub(crate) fn faults(
     whose: &str,
     works: &[Work],
-    errors: Errors,
     calls: impl Fn(Work) -> BTreeSet<(String, u32)>,
 ) -> Vec<Fault> {
+    let takes_all = std::env::var("HOLDALL_FAULTS").is_ok_and(|how| how == "all");
     let mut faults = Vec::new();
     for &work in works {
         let calls = calls(work);
-        let tried = sample(calls.clone(), most_of_a_name(work));
-        println!("{whose}{work:?}: {} of {} calls", tried.len(), calls.len());
-        for (number, (call, times)) in tried.into_iter().enumerate() {
+        let all = calls.len();
+        let fail = match work {
+            _ if !takes_all => one_of_each_kind(work, &calls),
+            Work::Backup | Work::Prune | Work::Restore => calls.into_iter().collect(),
+            Work::Parity | Work::Repair => sample(calls, MOST_OF_A_NAME),
+        };
+        println!("{whose}{work:?}: {} of {all} calls", fail.len());
+        for (number, (call, times)) in fail.into_iter().enumerate() {
             let fault = |fate| Fault { work, call: call.clone(), times, fate };
-            faults.extend(fates(number, errors).map(fault));
+            if takes_all {
+                let errors = ALL_ERRORS.map(Fate::Fails);
+                faults.extend(errors.into_iter().chain([Fate::Kills]).map(fault));
+            } else {
+                faults.push(fault(FATES[(number + work as usize) % FATES.len()]));
+            }
         }
     }
-    Slice::one_in(SLICES).pick(faults)
+    if takes_all { Slice::one_in(1).pick(faults) } else { faults }
 }
 
 /// Checks each of these, as many at a time as there are processors, by a number of its own from 2 on: whether
@@ -313,22 +305,22 @@ fn judge(beginning: &Beginning, fault: &Fault, machine: &Machine, outcome: &Outc
     assert!(listed.len() >= made, "{} of {made} snapshots after {what}", listed.len());
 }
 
-/// Does that to every call of these works.
+/// Has calls of these works fail.
 fn meet_all_from(beginning: &Beginning, works: &[Work]) {
     let calls = |work| calls_on(beginning, &beginning.fresh(1, work), work);
-    let faults = all_faults("", works, Errors::Both, calls);
+    let faults = faults("", works, calls);
     check_each(&faults, |number, fault| check(beginning, number, fault));
 }
 
 #[test]
-fn whichever_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
+fn whichever_kind_of_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
     if has_strace() {
         meet_all_from(&Beginning::new(), &[Work::Backup, Work::Prune, Work::Restore]);
     }
 }
 
 #[test]
-fn whichever_call_of_a_repair_fails_the_next_one_mends_everything() {
+fn whichever_kind_of_call_of_a_repair_fails_the_next_one_mends_everything() {
     if has_strace() {
         meet_all_from(&Beginning::packed(), &[Work::Parity]);
         meet_all_from(&Beginning::damaged(), &[Work::Repair]);
