@@ -5,7 +5,7 @@ use std::path::Path;
 use holdall_sys::{disk, process};
 use serde::{Deserialize, Serialize};
 
-use crate::ground::DirectAccess;
+use crate::storage_stack::DirectAccess;
 
 /// Where the bytes of a read came from, by what the system counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -32,7 +32,6 @@ mod child_path;
 pub mod disk;
 mod error;
 pub mod files;
-pub mod ground;
 mod measurement;
 pub mod net;
 pub mod path;
@@ -41,6 +40,7 @@ pub mod report;
 mod samples;
 mod scratch;
 mod stop;
+pub mod storage_stack;
 
 pub use error::LabError;
 pub use measurement::Measurement;

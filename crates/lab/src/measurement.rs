@@ -4,7 +4,7 @@ use holdall_meter::{Latency, Layer};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::Cache;
-use crate::ground::DeviceWork;
+use crate::storage_stack::DeviceWork;
 
 /// One row of a report, with the fields that every measurement of the lab has.
 ///

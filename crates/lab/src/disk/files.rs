@@ -15,7 +15,7 @@ use holdall_sys::{aligned::AlignedBuffer, raw_file};
 
 use super::content;
 use super::row::Row;
-use crate::ground::DirectAccess;
+use crate::storage_stack::DirectAccess;
 use crate::{LabError, Scratch, Stop};
 
 const LAYOUT_BLOCK_BYTES: usize = 1 << 20;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::row::Row;
 use crate::Measurement;
 use crate::cache::Cache;
-use crate::ground::{DeviceCounters, DeviceWork, DirectAccess};
+use crate::storage_stack::{DeviceCounters, DeviceWork, DirectAccess};
 
 /// How requests were handed to the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ use super::measured::{Engine, Measured};
 use super::order::Order;
 use super::row::Row;
 use crate::cache::Cache;
-use crate::ground::DirectAccess;
+use crate::storage_stack::DirectAccess;
 use crate::{LabError, Stop};
 
 /// Does a row, and says what it gave.

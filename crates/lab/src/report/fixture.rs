@@ -4,7 +4,7 @@ use holdall_meter::{Latency, Layer, StageCounters, Unit, Verdict};
 
 use super::{Fact, Moment, Report, Rung};
 use crate::Measurement;
-use crate::ground::{DeviceWork, Pattern};
+use crate::storage_stack::{DeviceWork, Pattern};
 
 /// A row with these figures.
 pub(super) fn row(operation: &str, block_bytes: u64, bytes_per_second: f64) -> Measurement {

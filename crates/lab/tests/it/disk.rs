@@ -9,7 +9,7 @@ use std::time::Duration;
 use holdall_lab::disk::{
     Access, Cache, DiskFiles, Engine, Row, Until, large_steps, measure, measure_fsync,
 };
-use holdall_lab::ground::DirectAccess;
+use holdall_lab::storage_stack::DirectAccess;
 use holdall_lab::{LabError, Scratch, Stop};
 use holdall_sys::{disk, process};
 

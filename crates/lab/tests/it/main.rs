@@ -4,4 +4,4 @@
 
 mod disk;
 mod files;
-mod ground;
+mod storage_stack;

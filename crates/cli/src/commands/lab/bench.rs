@@ -9,7 +9,7 @@ use holdall_lab::disk::{
     Access, DiskFiles, Engine, Measured, Row, average, large_steps, measure, measure_fsync,
     standard_set,
 };
-use holdall_lab::ground::{DeviceCounters, DeviceWork, DirectAccess};
+use holdall_lab::storage_stack::{DeviceCounters, DeviceWork, DirectAccess};
 use holdall_lab::{LabError, Measurement};
 use serde::Serialize;
 

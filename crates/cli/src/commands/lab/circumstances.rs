@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use holdall_lab::Measurement;
-use holdall_lab::ground::Ground;
 use holdall_lab::report::{Fact, Report};
+use holdall_lab::storage_stack::StorageStack;
 use holdall_sys::host;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub(crate) struct Circumstances {
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     directory: Option<JsonPath>,
     #[serde(flatten)]
-    ground: Option<Ground>,
+    stack: Option<StorageStack>,
     /// What else is read or written, where that is another file system.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_places: Vec<OtherPlace>,
@@ -47,7 +47,7 @@ struct OtherPlace {
     /// What lies there, such as `source`.
     what: &'static str,
     #[serde(flatten)]
-    ground: Ground,
+    stack: StorageStack,
 }
 
 impl Circumstances {
@@ -55,9 +55,9 @@ impl Circumstances {
     ///
     /// # Errors
     /// If `dir` is not there.
-    pub(crate) fn now(dir: Option<(&Path, &Ground)>) -> Self {
+    pub(crate) fn now(dir: Option<(&Path, &StorageStack)>) -> Self {
         use std::os::unix::ffi::OsStrExt;
-        let ground = dir.map(|(_, ground)| ground.clone());
+        let stack = dir.map(|(_, stack)| stack.clone());
         Self {
             version: env!("CARGO_PKG_VERSION"),
             command: lab_report::command_line(std::env::args_os()),
@@ -69,20 +69,20 @@ impl Circumstances {
             memory_bytes: holdall_sys::memory::total_bytes().ok(),
             server: None,
             directory: dir.map(|(dir, _)| JsonPath::new(dir.as_os_str().as_bytes())),
-            notes: ground.as_ref().map(Ground::notes).unwrap_or_default(),
-            ground,
+            notes: stack.as_ref().map(StorageStack::notes).unwrap_or_default(),
+            stack,
             other_places: Vec::new(),
         }
     }
 
     /// Adds what another directory lies on, unless that is told already, or the system does not tell.
     pub(crate) fn add_place(&mut self, what: &'static str, dir: &Path) {
-        let Ok(ground) = Ground::of(dir) else { return };
-        let others = self.other_places.iter().map(|place| &place.ground);
-        let mut told = self.ground.iter().chain(others);
-        if told.all(|told| told.mount_point != ground.mount_point) {
-            self.notes.extend(ground.notes().iter().map(|note| format!("{what}: {note}")));
-            self.other_places.push(OtherPlace { what, ground });
+        let Ok(stack) = StorageStack::of(dir) else { return };
+        let others = self.other_places.iter().map(|place| &place.stack);
+        let mut told = self.stack.iter().chain(others);
+        if told.all(|told| told.mount_point != stack.mount_point) {
+            self.notes.extend(stack.notes().iter().map(|note| format!("{what}: {note}")));
+            self.other_places.push(OtherPlace { what, stack });
         }
     }
 
@@ -118,10 +118,10 @@ impl Circumstances {
 
     /// The server, and what the directories lie on.
     fn facts(&self) -> Vec<Fact> {
-        let here = self.ground.iter().flat_map(Ground::facts);
+        let here = self.stack.iter().flat_map(StorageStack::facts);
         let here = here.map(|(name, value)| Fact::new(name, value));
-        let others = self.other_places.iter().flat_map(|OtherPlace { what, ground }| {
-            let facts = ground.facts().into_iter();
+        let others = self.other_places.iter().flat_map(|OtherPlace { what, stack }| {
+            let facts = stack.facts().into_iter();
             facts.map(move |(name, value)| Fact::new(format!("{what}, {name}"), value))
         });
         let server = self.server.iter().map(|server| Fact::new("server", server.as_str()));
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn another_file_system_is_told_once_and_by_what_lies_there() {
         let [root, proc] = ["/", "/proc"].map(Path::new);
-        let ground = Ground::of(root).unwrap();
-        let mut told = Circumstances::now(Some((root, &ground)));
+        let stack = StorageStack::of(root).unwrap();
+        let mut told = Circumstances::now(Some((root, &stack)));
         let without = told.facts().len();
         told.add_place("source", root);
         assert_eq!(told.facts().len(), without);

@@ -71,7 +71,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let mut told = Told { app, slowest: Slowest::default(), notes: Vec::new(), has_heads: false };
     if args.count {
-        let place = holdall_lab::ground::Ground::of(&args.dir)
+        let place = holdall_lab::storage_stack::StorageStack::of(&args.dir)
             .map_err(|error| anyhow::Error::from(error).context(args.dir.display().to_string()))?;
         Circumstances::now(Some((&args.dir, &place))).tell(&app.output)?;
         let stop = holdall_lab::Stop::on(app.interrupt.flag());

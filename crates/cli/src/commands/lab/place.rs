@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use holdall_lab::ground::{DeviceCounters, Ground};
+use holdall_lab::storage_stack::{DeviceCounters, StorageStack};
 use holdall_lab::{Remains, Scratch, Stop};
 
 use super::circumstances::Circumstances;
@@ -15,7 +15,7 @@ const ROOT: &str = "/";
 /// The place that is measured.
 pub(crate) struct Place {
     pub(crate) dir: PathBuf,
-    pub(crate) ground: Ground,
+    pub(crate) stack: StorageStack,
     pub(crate) scratch: Scratch,
     pub(crate) stop: Stop,
     /// What was found of earlier runs, by directory.
@@ -30,11 +30,11 @@ impl Place {
     pub(crate) fn open(dir: &Path, app: &App) -> Result<Self> {
         let named = || format!("measuring in {}", dir.display());
         let dir = dir.canonicalize().with_context(named)?;
-        let ground = Ground::of(&dir).with_context(named)?;
+        let stack = StorageStack::of(&dir).with_context(named)?;
         let (scratch, remains) = Scratch::make(&dir)?;
         let stop = Stop::on(app.interrupt.flag());
         let remains = vec![(dir.clone(), remains)];
-        Ok(Self { dir, ground, scratch, stop, remains })
+        Ok(Self { dir, stack, scratch, stop, remains })
     }
 
     /// Looks for what earlier runs left in another directory, too, and removes it.
@@ -49,7 +49,7 @@ impl Place {
 
     /// What the figures will depend on, and what was found of earlier runs.
     pub(crate) fn circumstances(&self) -> Circumstances {
-        let mut told = Circumstances::now(Some((&self.dir, &self.ground)));
+        let mut told = Circumstances::now(Some((&self.dir, &self.stack)));
         for (dir, Remains { removed, in_use, unsure }) in &self.remains {
             let dir = dir.display();
             if *removed > 0 {
@@ -73,7 +73,7 @@ impl Place {
 
     /// The disks' counters now.
     pub(crate) fn counters(&self) -> Option<DeviceCounters> {
-        DeviceCounters::read(Path::new(ROOT), &self.ground)
+        DeviceCounters::read(Path::new(ROOT), &self.stack)
     }
 
     /// Removes the folder.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use holdall_lab::ground::{Bus, DeviceCounters, DeviceWork, Ground};
+use holdall_lab::storage_stack::{Bus, DeviceCounters, DeviceWork, StorageStack};
 use holdall_sys::mounts::Mounts;
 use tempfile::TempDir;
 
@@ -44,9 +44,9 @@ impl Recorded {
     }
 
     /// What is mounted by a line of `/proc/self/mountinfo`.
-    fn ground(&self, mountinfo: &str) -> Ground {
+    fn stack(&self, mountinfo: &str) -> StorageStack {
         let mounts = Mounts::parse(mountinfo.as_bytes());
-        Ground::read(self.0.path(), mounts.iter().next().unwrap())
+        StorageStack::read(self.0.path(), mounts.iter().next().unwrap())
     }
 
     /// An NVMe drive in a slot, with the lanes and speeds of link, drive and slot.
@@ -75,13 +75,13 @@ const ON_NVME: &str = "1 1 259:2 / / rw,noatime - ext4 /dev/nvme0n1p2 rw,discard
 fn an_nvme_drive_on_one_of_four_lanes_is_told_plainly_with_the_slot_to_blame() {
     let recorded = Recorded::new();
     recorded.nvme(["8.0 GT/s PCIe", "1"], ["16.0 GT/s PCIe", "4"], ["8.0 GT/s PCIe", "1"]);
-    let ground = recorded.ground(ON_NVME);
+    let stack = recorded.stack(ON_NVME);
     assert_eq!(
-        ground.notes(),
+        stack.notes(),
         ["nvme0n1 runs on 1 of its 4 lanes, PCIe 3 of 4: at most 985 MB/s, where it could do \
           7877 MB/s. The slot has no more: another slot would help."]
     );
-    let disk = &ground.disks[0];
+    let disk = &stack.disks[0];
     assert_eq!((disk.name.as_str(), disk.rotating), ("nvme0n1", Some(false)));
     assert_eq!(
         (disk.model.as_deref(), disk.size_bytes),
@@ -89,7 +89,7 @@ fn an_nvme_drive_on_one_of_four_lanes_is_told_plainly_with_the_slot_to_blame() {
     );
     assert_eq!(disk.temperature_celsius, Some(43.85));
     assert!(disk.words().contains("NVMe on 1 lane of PCIe 3 (985 MB/s) of possible 4 lanes"));
-    assert_eq!(ground.file_system.options, "rw,noatime,discard");
+    assert_eq!(stack.file_system.options, "rw,noatime,discard");
 }
 
 #[test]
@@ -97,10 +97,10 @@ fn an_nvme_drive_that_has_all_it_could_have_needs_no_note_and_one_held_back_is_t
     let all = ["8.0 GT/s PCIe", "4"];
     let recorded = Recorded::new();
     recorded.nvme(all, all, ["16.0 GT/s PCIe", "16"]);
-    assert_eq!(recorded.ground(ON_NVME).notes(), [""; 0]);
+    assert_eq!(recorded.stack(ON_NVME).notes(), [""; 0]);
     let recorded = Recorded::new();
     recorded.nvme(["2.5 GT/s PCIe", "4"], all, all);
-    let notes = recorded.ground(ON_NVME).notes();
+    let notes = recorded.stack(ON_NVME).notes();
     assert!(
         notes[0].contains("PCIe 1 of 3") && notes[0].contains("The slot has more"),
         "{notes:?}"
@@ -122,13 +122,13 @@ fn a_usb_3_enclosure_on_a_usb_2_cable_is_told_with_its_bridge() {
         .link(&format!("{USB}/2-3:1.0/driver"), "sys/bus/usb/drivers/uas")
         .file(&format!("{host}/block/sdb/queue/rotational"), "1")
         .link("sys/dev/block/8:16", &format!("{host}/block/sdb"));
-    let ground = recorded.ground("1 1 8:16 / /mnt rw - exfat /dev/sdb rw");
-    let words = ground.disks[0].words();
+    let stack = recorded.stack("1 1 8:16 / /mnt rw - exfat /dev/sdb rw");
+    let words = stack.disks[0].words();
     assert!(words.contains("USB at 480 Mb/s, speaks USB 2.10, driver uas"), "{words}");
     assert!(words.contains("bridge JMicron External Disk 152d:0578, rotating"), "{words}");
-    assert!(ground.notes()[0].contains("try another port or cable"), "{:?}", ground.notes());
+    assert!(stack.notes()[0].contains("try another port or cable"), "{:?}", stack.notes());
     recorded.file(&format!("{USB}/speed"), "5000").file(&format!("{USB}/version"), " 3.20");
-    assert_eq!(recorded.ground("1 1 8:16 / /mnt rw - exfat /dev/sdb rw").notes(), [""; 0]);
+    assert_eq!(recorded.stack("1 1 8:16 / /mnt rw - exfat /dev/sdb rw").notes(), [""; 0]);
 }
 
 /// A SATA disk by that name and number.
@@ -148,15 +148,15 @@ fn a_sata_disk_has_the_speed_of_its_link_and_of_its_port() {
     let recorded = Recorded::new();
     sata(&recorded, "sda", "8:0", "3.0 Gbps");
     recorded.file("proc/fs/ext4/sda/options", "rw\ndata=ordered").folder("proc/fs/jbd2/sda-8");
-    let ground = recorded.ground("1 1 8:0 / / rw - ext4 /dev/sda rw");
+    let stack = recorded.stack("1 1 8:0 / / rw - ext4 /dev/sda rw");
     let bus = Bus::Sata { speed: Some("3.0 Gbps".into()), port_could: Some("6.0 Gbps".into()) };
-    assert_eq!(ground.disks[0].bus, bus);
-    assert_eq!(ground.notes(), ["sda runs at 3.0 Gbps, and its port could do 6.0 Gbps."]);
-    let journal = |ground: Ground| ground.file_system.journal.unwrap();
-    assert_eq!(journal(ground), "metadata, after its data (ordered)");
+    assert_eq!(stack.disks[0].bus, bus);
+    assert_eq!(stack.notes(), ["sda runs at 3.0 Gbps, and its port could do 6.0 Gbps."]);
+    let journal = |stack: StorageStack| stack.file_system.journal.unwrap();
+    assert_eq!(journal(stack), "metadata, after its data (ordered)");
     fs::remove_dir(recorded.path("proc/fs/jbd2/sda-8")).unwrap();
-    assert_eq!(journal(recorded.ground("1 1 8:0 / / rw - ext4 /dev/sda rw")), "none");
-    let by_source = recorded.ground("1 1 0:40 / / rw - btrfs /dev/sda rw");
+    assert_eq!(journal(recorded.stack("1 1 8:0 / / rw - ext4 /dev/sda rw")), "none");
+    let by_source = recorded.stack("1 1 0:40 / / rw - btrfs /dev/sda rw");
     assert_eq!(by_source.disks[0].name, "sda");
     assert_eq!(by_source.file_system.journal.as_deref(), Some("none, copy on write"));
 }
@@ -178,15 +178,15 @@ fn a_mirror_below_encryption_is_taken_apart_down_to_its_disks() {
         .file(&format!("{dm}/dm/name"), "home")
         .link(&format!("{dm}/slaves/md0"), md)
         .link("sys/dev/block/253:0", dm);
-    let ground = recorded.ground("1 1 253:0 / /home rw - xfs /dev/mapper/home rw");
+    let stack = recorded.stack("1 1 253:0 / /home rw - xfs /dev/mapper/home rw");
     assert_eq!(
-        ground.layers,
+        stack.layers,
         ["encrypted (dm-crypt) home", "mirror md0 of 2 disks, busy with resync (5 / 10)"]
     );
-    assert_eq!(ground.disks.iter().map(|disk| &*disk.name).collect::<Vec<_>>(), ["sda", "sdb"]);
+    assert_eq!(stack.disks.iter().map(|disk| &*disk.name).collect::<Vec<_>>(), ["sda", "sdb"]);
     recorded
         .file("proc/diskstats", "8 0 sda 1 0 8 0 2 0 16 0 0 0 0 0 0 0 0 3\n8 16 sdb 1 0 8 0 2 0 16 0\n8 32 sdc 9 0 9 0 9 0 9 0");
-    let counters = DeviceCounters::read(recorded.0.path(), &ground).unwrap();
+    let counters = DeviceCounters::read(recorded.0.path(), &stack).unwrap();
     assert_eq!(
         (counters.reads, counters.writes, counters.flushes),
         (2, 4, 3),
@@ -216,10 +216,10 @@ fn an_lvm_mirror_and_an_lvm_raid_are_told_by_the_names_of_their_parts() {
             .link(&format!("{mirror}/slaves/dm-1"), &first)
             .link(&format!("{mirror}/slaves/dm-2"), &second)
             .link("sys/dev/block/253:0", &mirror);
-        let ground = recorded.ground("1 1 253:0 / / rw - xfs /dev/mapper/vg-home rw");
+        let stack = recorded.stack("1 1 253:0 / / rw - xfs /dev/mapper/vg-home rw");
         let parts = [0, 1].map(|at| format!("LVM volume vg-home_{kind}_{at}"));
-        assert_eq!(ground.layers[0], format!("{called} vg-home"));
-        assert_eq!(ground.layers[1..], parts);
+        assert_eq!(stack.layers[0], format!("{called} vg-home"));
+        assert_eq!(stack.layers[1..], parts);
     }
 }
 
@@ -233,16 +233,16 @@ fn a_btrfs_is_told_with_all_of_its_devices() {
     recorded
         .folder(&format!("{pools}/features"))
         .link(&format!("{pools}/1f00/devices/sdb"), &format!("{SATA}/block/sdb"));
-    let alone = recorded.ground(mount);
+    let alone = recorded.stack(mount);
     assert_eq!((alone.layers.len(), alone.disks.len()), (0, 1));
     recorded
         .link(&format!("{pools}/1f00/devices/sda"), &format!("{SATA}/block/sda"))
         .file(&format!("{pools}/1f00/allocation/data/bytes_used"), "7")
         .folder(&format!("{pools}/1f00/allocation/data/raid1"));
-    let ground = recorded.ground(mount);
-    assert_eq!(ground.layers, ["btrfs of 2 devices, content as raid1"]);
-    assert_eq!(ground.disks.iter().map(|disk| &*disk.name).collect::<Vec<_>>(), ["sda", "sdb"]);
-    let zfs = recorded.ground("1 1 0:41 / /tank rw - zfs tank/home rw");
+    let stack = recorded.stack(mount);
+    assert_eq!(stack.layers, ["btrfs of 2 devices, content as raid1"]);
+    assert_eq!(stack.disks.iter().map(|disk| &*disk.name).collect::<Vec<_>>(), ["sda", "sdb"]);
+    let zfs = recorded.stack("1 1 0:41 / /tank rw - zfs tank/home rw");
     assert!(zfs.notes()[0].contains("ZFS does not tell which disks"), "{:?}", zfs.notes());
 }
 
@@ -256,24 +256,24 @@ fn an_nvme_drive_that_may_have_several_paths_has_the_lanes_of_its_controller() {
         .file(&format!("{subsystem}/nvme0n1/queue/rotational"), "0")
         .link(&format!("{subsystem}/nvme0"), &format!("{NVME}/nvme/nvme0"))
         .link("sys/dev/block/259:9", &format!("{subsystem}/nvme0n1"));
-    let ground = recorded.ground("1 1 259:9 / / rw - ext4 /dev/nvme0n1 rw");
-    let words = ground.disks[0].words();
+    let stack = recorded.stack("1 1 259:9 / / rw - ext4 /dev/nvme0n1 rw");
+    let words = stack.disks[0].words();
     assert!(words.contains("NVMe on 1 lane of PCIe 3") && words.contains("4 lanes"), "{words}");
-    assert!(ground.notes()[0].contains("1 of its 4 lanes"), "{:?}", ground.notes());
-    assert_eq!(ground.disks[0].temperature_celsius, Some(43.85));
+    assert!(stack.notes()[0].contains("1 of its 4 lanes"), "{:?}", stack.notes());
+    assert_eq!(stack.disks[0].temperature_celsius, Some(43.85));
 }
 
 #[test]
 fn a_share_and_memory_have_no_disk() {
     let recorded = Recorded::new();
-    let share = recorded.ground("1 1 0:50 / /mnt rw - nfs4 server:/data rw,vers=4.2");
+    let share = recorded.stack("1 1 0:50 / /mnt rw - nfs4 server:/data rw,vers=4.2");
     assert!(!share.has_disk() && share.layers.is_empty());
     assert_eq!(
         share.facts()[1],
         ("file system", "nfs4 on server:/data, mounted rw,vers=4.2".into())
     );
     assert_eq!(DeviceCounters::read(recorded.0.path(), &share), None);
-    let memory = recorded.ground("1 1 0:50 / /mnt rw - tmpfs tmpfs rw");
+    let memory = recorded.stack("1 1 0:50 / /mnt rw - tmpfs tmpfs rw");
     assert!(memory.notes()[0].contains("memory"));
 }
 
@@ -283,13 +283,13 @@ fn a_tree_of_links_that_goes_in_circles_ends() {
     let dm = "sys/devices/virtual/block/dm-0";
     recorded.file(&format!("{dm}/dm/uuid"), "LVM-x").link(&format!("{dm}/slaves/dm-0"), dm);
     recorded.link("sys/dev/block/253:0", dm);
-    let ground = recorded.ground("1 1 253:0 / / rw - xfs /dev/dm-0 rw");
-    assert!(ground.layers.len() < 10 && ground.layers[0] == "LVM volume");
+    let stack = recorded.stack("1 1 253:0 / / rw - xfs /dev/dm-0 rw");
+    assert!(stack.layers.len() < 10 && stack.layers[0] == "LVM volume");
 }
 
 #[test]
 fn this_computer_tells_what_its_own_disk_is() {
-    let ground = Ground::of(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
-    assert!(!ground.file_system.kind.is_empty() && !ground.mount_point.is_empty());
-    assert_eq!(ground.has_disk(), DeviceCounters::read(Path::new("/"), &ground).is_some());
+    let stack = StorageStack::of(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
+    assert!(!stack.file_system.kind.is_empty() && !stack.mount_point.is_empty());
+    assert_eq!(stack.has_disk(), DeviceCounters::read(Path::new("/"), &stack).is_some());
 }

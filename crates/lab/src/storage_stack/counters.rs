@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Ground;
+use super::StorageStack;
 
 /// `/proc/diskstats` counts in these whatever the device has.
 const SECTOR_BYTES: u64 = 512;
@@ -29,13 +29,13 @@ pub struct DeviceCounters {
 }
 
 impl DeviceCounters {
-    /// The counters of all disks below `ground` now, by `/proc` below `root`; `None` if there are none.
-    pub fn read(root: &Path, ground: &Ground) -> Option<Self> {
+    /// The counters of all disks below `stack` now, by `/proc` below `root`; `None` if there are none.
+    pub fn read(root: &Path, stack: &StorageStack) -> Option<Self> {
         let text = std::fs::read_to_string(root.join("proc/diskstats")).ok()?;
         let mut total = None;
         for line in text.lines() {
             let Some((name, counters)) = parse(line) else { continue };
-            if ground.disks.iter().any(|disk| disk.name == name) {
+            if stack.disks.iter().any(|disk| disk.name == name) {
                 total = Some(total.unwrap_or_else(Self::default).plus(&counters));
             }
         }

@@ -10,8 +10,8 @@ mod bus;
 mod counters;
 mod disk;
 mod file_system;
+mod layers;
 mod links;
-mod stack;
 
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub use links::PcieLink;
 
 /// What a directory lies on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ground {
+pub struct StorageStack {
     /// Where the file system is mounted.
     pub mount_point: String,
     /// The file system.
@@ -38,7 +38,7 @@ pub struct Ground {
     pub disks: Vec<Disk>,
 }
 
-impl Ground {
+impl StorageStack {
     /// What `dir` lies on, on this computer.
     ///
     /// # Errors
@@ -51,8 +51,8 @@ impl Ground {
 
     /// What a mount lies on, by `/sys` and `/proc` below `root`. What is not told there is left out.
     pub fn read(root: &Path, mount: &Mount) -> Self {
-        let device = stack::block_folder(root, mount);
-        let mut found = stack::Found::default();
+        let device = layers::block_folder(root, mount);
+        let mut found = layers::Found::default();
         if let Some(device) = &device {
             found.go_down_from(root, device);
         }
