@@ -10,19 +10,27 @@
 //! is sound; whoever opens it to write also writes the other one anew. The highest generation that has a name in either
 //! place counts. If no copy of that one is sound, nothing is opened: an older set would let in again what was taken
 //! away.
+//!
+//! A copy may be sound and another repository's. Those count that fit the newest record. The others are moved to
+//! `quarantine/` by the next writer: they may be the last copy of somebody's keys. If none fits a record, nothing is
+//! opened.
 
 use std::ffi::OsString;
 use std::io;
 
 use bytes::Bytes;
 use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
-use holdall_format::{FormatError, RepositoryConfig, SPARE_MAX_BYTES, Spare};
+use holdall_format::{
+    FormatError, RepositoryConfig, RepositoryId, SPARE_MAX_BYTES, Spare, WrappingSet,
+};
 use holdall_protocol::{Repair, RepositoryError};
 
 use crate::layout::{Layout, MARKER_FRONT, MARKER_TEXT, generations_in, number_of};
 use crate::lease::Lease;
 use crate::pack_file::unreadable;
-use crate::publish::damaged;
+use crate::publish::{damaged, random};
+use crate::records;
+use crate::repository_identity::RecordsOf;
 use crate::retry::split_process_errors;
 use crate::storage::Stored;
 use crate::wrappings::{SignedSet, put_spare};
@@ -71,6 +79,12 @@ enum Marker {
     Damaged(RepositoryError),
 }
 
+/// What is wrong with a sound copy that fits no record.
+const OF_ANOTHER: &str = "it is another repository's";
+
+/// The configuration in its own file, and its bytes.
+type OwnConfig = Result<(RepositoryConfig, Bytes), RepositoryError>;
+
 /// The spare of one generation.
 type Kept = (u64, Result<Spare, RepositoryError>);
 
@@ -93,7 +107,9 @@ impl ClearParts {
         let spares = spares(layout)?;
         let is_spared = spares.iter().any(|(_, spare)| spare.is_ok());
         check_marker_beside(layout, is_spared, &mut amiss)?;
-        let (config, config_bytes) = config_of(layout, &spares, &mut amiss)?;
+        let own = own_config(layout)?;
+        let repository = repository_of(layout, &own, &spares)?;
+        let (config, config_bytes) = config_of(layout, own, &spares, repository, &mut amiss)?;
         let wrappings = newest_set(layout, &config, &config_bytes, &spares, &mut amiss)?;
         Ok(Self { config, config_bytes, wrappings, amiss })
     }
@@ -109,8 +125,12 @@ impl ClearParts {
         lease: &Lease,
     ) -> Result<Vec<Repair>, RepositoryError> {
         let mut repairs = Vec::new();
-        if !self.amiss.is_empty() {
-            lease.renew()?;
+        if self.amiss.is_empty() {
+            return Ok(repairs);
+        }
+        lease.renew()?;
+        if put_foreign_aside(layout, self.config.repository).is_err() {
+            return Ok(repairs);
         }
         for Amiss { part, path, reason } in &self.amiss {
             let mended = match part {
@@ -125,6 +145,46 @@ impl ClearParts {
         }
         Ok(repairs)
     }
+}
+
+/// Moves configuration, sets and spares that are sound and another repository's to `quarantine/`.
+///
+/// # Errors
+/// What keeps one from being moved.
+pub(crate) fn put_foreign_aside(
+    layout: &Layout,
+    repository: RepositoryId,
+) -> Result<(), RepositoryError> {
+    let of_config = |bytes: &[u8]| Some(RepositoryConfig::decode_signed(bytes).ok()?.repository);
+    let of_set = |bytes: &[u8]| Some(WrappingSet::decode_signed(bytes).ok()?.repository);
+    let of_spare = |bytes: &[u8]| Some(Spare::decode(bytes).ok()?.config.repository);
+    put_aside_if_of_another(layout, &layout.config(), "config", repository, of_config)?;
+    for generation in generations_in(&layout.wrappings())? {
+        let (path, name) =
+            (layout.wrappings_of(generation), format!("wrappings-{generation:016x}"));
+        put_aside_if_of_another(layout, &path, &name, repository, of_set)?;
+    }
+    for generation in generations_in(&layout.spares())? {
+        let (path, name) = (layout.spare_of(generation), format!("spare-{generation:016x}"));
+        put_aside_if_of_another(layout, &path, &name, repository, of_spare)?;
+    }
+    Ok(())
+}
+
+fn put_aside_if_of_another(
+    layout: &Layout,
+    path: &Stored,
+    name: &str,
+    repository: RepositoryId,
+    repository_of: impl Fn(&[u8]) -> Option<RepositoryId>,
+) -> Result<(), RepositoryError> {
+    let bytes = path.read_limited(SPARE_MAX_BYTES as u64).ok().flatten();
+    let of = bytes.and_then(|bytes| repository_of(&bytes));
+    if of.is_none_or(|of| of == repository) {
+        return Ok(());
+    }
+    let number = u32::from_le_bytes(random()?);
+    path.rename(&layout.quarantine().join(format!("{name}.{number:08x}")))
 }
 
 /// The highest generation that a set or a spare is named by; `None` if there is none.
@@ -227,23 +287,86 @@ fn spares(layout: &Layout) -> Result<Vec<Kept>, RepositoryError> {
     generations.into_iter().map(read).collect()
 }
 
-/// The configuration, from its own file or else from a spare.
+/// What the file of the configuration says.
+fn own_config(layout: &Layout) -> Result<OwnConfig, RepositoryError> {
+    let path = layout.config();
+    split_process_errors(path.read_limited(CONFIG_MAX_BYTES)).map(|read| {
+        let bytes = read?.ok_or_else(|| damaged(&path, "it is missing"))?;
+        let config = RepositoryConfig::decode_signed(&bytes);
+        Ok((config.map_err(|error| unreadable(&path, &error))?, Bytes::from(bytes)))
+    })
+}
+
+/// The repository that is here, of those that configuration and spares are of; `None` if none of these is sound.
+fn repository_of(
+    layout: &Layout,
+    own: &OwnConfig,
+    spares: &[Kept],
+) -> Result<Option<RepositoryId>, RepositoryError> {
+    let own = own.as_ref().ok().map(|(config, _)| config);
+    let of_spares = spares.iter().rev().filter_map(|(_, spare)| spare.as_ref().ok());
+    let mut candidates: Vec<_> = of_spares.map(|spare| spare.config.repository).collect();
+    candidates.splice(..0, own.map(|config| config.repository));
+    let Some(&first) = candidates.first() else { return Ok(None) };
+    match RecordsOf::newest_first(repositories_of_records(layout)?, &candidates)? {
+        RecordsOf::Candidate(repository) => Ok(Some(repository)),
+        RecordsOf::Another(other) => {
+            let reason =
+                format!("it is of another repository than the records, which are of {other}");
+            Err(damaged(&layout.config(), reason))
+        }
+        RecordsOf::Nobody => {
+            let is_split = candidates.iter().any(|other| *other != first);
+            match own.filter(|_| is_split) {
+                None => Ok(Some(first)),
+                Some(own) if has_own_set(layout, own)? => Err(damaged(
+                    &layout.config(),
+                    "it and its spare are of two repositories, and no record shows which one this is: move away what \
+                     is the other's, the configuration with its wrappings or the spare",
+                )),
+                Some(own) => Ok(candidates.into_iter().find(|other| *other != own.repository)),
+            }
+        }
+    }
+}
+
+/// Whose each record is that can be read, from the newest on.
+fn repositories_of_records(
+    layout: &Layout,
+) -> Result<impl Iterator<Item = Result<RepositoryId, RepositoryError>>, RepositoryError> {
+    let positions = split_process_errors(records::positions(layout))?.unwrap_or_default();
+    let read = |position| match split_process_errors(records::read_head(layout, position)) {
+        Ok(Ok(head)) => Some(Ok(head.repository)),
+        Ok(Err(_)) => None,
+        Err(error) => Some(Err(error)),
+    };
+    Ok(positions.into_iter().rev().filter_map(read))
+}
+
+/// Whether the newest set is of that configuration.
+fn has_own_set(layout: &Layout, config: &RepositoryConfig) -> Result<bool, RepositoryError> {
+    let newest =
+        split_process_errors(generations_in(&layout.wrappings()))?.unwrap_or_default().pop();
+    let Some(generation) = newest else { return Ok(false) };
+    Ok(split_process_errors(read_set(layout, config, generation))?.is_ok())
+}
+
+/// The configuration of the `repository` that is here, from its own file or else from a spare.
 fn config_of(
     layout: &Layout,
+    own: OwnConfig,
     spares: &[Kept],
+    repository: Option<RepositoryId>,
     amiss: &mut Vec<Amiss>,
 ) -> Result<(RepositoryConfig, Bytes), RepositoryError> {
     let path = layout.config();
-    let own = split_process_errors(path.read_limited(CONFIG_MAX_BYTES))?.and_then(|bytes| {
-        let bytes = bytes.ok_or_else(|| damaged(&path, "it is missing"))?;
-        let config = RepositoryConfig::decode_signed(&bytes);
-        Ok((config.map_err(|error| unreadable(&path, &error))?, Bytes::from(bytes)))
-    });
     let error = match own {
-        Ok(own) => return Ok(own),
+        Ok(own) if Some(own.0.repository) == repository => return Ok(own),
+        Ok(_) => damaged(&path, OF_ANOTHER),
         Err(error) => error,
     };
-    let Some(spare) = spares.iter().rev().find_map(|(_, spare)| spare.as_ref().ok()) else {
+    let mut sound = spares.iter().rev().filter_map(|(_, spare)| spare.as_ref().ok());
+    let Some(spare) = sound.find(|spare| Some(spare.config.repository) == repository) else {
         return Err(error);
     };
     amiss.push(Amiss { part: Part::Config, path, reason: Some(error.to_string()) });
@@ -260,21 +383,28 @@ fn newest_set(
 ) -> Result<SignedSet, RepositoryError> {
     let own = split_process_errors(generations_in(&layout.wrappings()))?;
     let own_highest = own.as_ref().ok().and_then(|generations| generations.last().copied());
-    let highest = own_highest.max(spares.last().map(|(generation, _)| *generation));
+    let is_foreign = |spare: &Kept| {
+        spare.1.as_ref().is_ok_and(|spare| spare.config.repository != config.repository)
+    };
+    let newest_spare = spares.iter().rev().find(|spare| !is_foreign(spare));
+    let highest = own_highest.max(newest_spare.map(|(generation, _)| *generation));
     let Some(generation) = highest else {
         return Err(own
             .err()
             .unwrap_or_else(|| damaged(&layout.wrappings(), "no set of wrappings is there")));
     };
     let own = split_process_errors(read_set(layout, config, generation))?;
-    let spare = spares.last().filter(|(newest, _)| *newest == generation);
+    let spare = spares.iter().find(|(named, _)| *named == generation);
     let spared = match spare.map(|(_, spare)| spare) {
         Some(Ok(spare)) if spare.config_bytes == **config_bytes => Some(spare),
         _ => None,
     };
     if spared.is_none() {
         let reason = spare.map(|(_, spare)| match spare {
-            Ok(_) => "it is of another configuration".to_owned(),
+            Ok(spare) if spare.config.repository == config.repository => {
+                "it has another configuration".to_owned()
+            }
+            Ok(_) => OF_ANOTHER.to_owned(),
             Err(error) => error.to_string(),
         });
         amiss.push(Amiss { part: Part::Spare, path: layout.spare_of(generation), reason });
@@ -302,7 +432,7 @@ fn read_set(
     match SignedSet::decode(&bytes, config) {
         Ok(set) if set.set.generation == generation => Ok(set),
         Ok(_) | Err(None) => {
-            Err(damaged(&path, "it is not the set of this repository and generation"))
+            Err(damaged(&path, "it is not the set of this repository and generation: move it away"))
         }
         Err(Some(error)) => Err(unreadable(&path, &error)),
     }

@@ -87,6 +87,7 @@ mod record_claim;
 mod records;
 mod recovery;
 mod repair;
+mod repository_identity;
 mod retaining;
 pub mod retention;
 mod retry;
@@ -114,6 +115,7 @@ pub use scrub_round::ScrubRound;
 pub use session::Sessions;
 pub use store::Store;
 pub use unopened::{
-    newest_generation_in, newest_key_in, recovery_identities_in, recovery_identities_of_new,
+    newest_generation_in, newest_key_in, newest_wrappings_in, recovery_identities_in,
+    recovery_identities_of_new,
 };
 pub use usage::Census;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use holdall_format::{PublicKey, RecordKind, RepositoryConfig, StoredRecord};
 use holdall_protocol::{NewRepository, RepositoryError};
 
-use crate::clear_parts::{ClearParts, highest_generation};
+use crate::clear_parts::{ClearParts, highest_generation, put_foreign_aside};
 use crate::layout::{Layout, MARKER_TEXT};
 use crate::lease::{Access, Lease};
 use crate::opening::make_ready;
@@ -46,6 +46,7 @@ pub(crate) fn put_back(
         });
     }
     make_ready(layout, &lease)?;
+    put_foreign_aside(layout, config.repository)?;
     layout.config().replace(&known.config)?;
     layout.wrappings_of(generation).replace(&known.wrappings)?;
     lease.renew()?;

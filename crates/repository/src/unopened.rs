@@ -7,13 +7,16 @@
 
 use std::path::Path;
 
-use holdall_format::{MachineId, PublicKey};
+use bytes::Bytes;
+use holdall_format::limits::WRAPPING_SET_MAX_BYTES;
+use holdall_format::{MachineId, PublicKey, WrappingSet};
 use holdall_protocol::{NewRepository, RepositoryError};
 
 use crate::clear_parts::{self, ClearParts};
 use crate::creating::checked_wrappings;
 use crate::layout::Layout;
 use crate::records;
+use crate::retry::split_process_errors;
 
 /// The identities of the recovery kits of the repository in `dir`.
 ///
@@ -37,6 +40,21 @@ pub fn recovery_identities_of_new(new: &NewRepository) -> Result<Vec<PublicKey>,
 /// [`RepositoryError::Io`].
 pub fn newest_generation_in(dir: &Path) -> Result<u64, RepositoryError> {
     Ok(clear_parts::highest_generation(&Layout::new(dir))?.unwrap_or_default())
+}
+
+/// The set of wrappings of the highest generation in `dir`, as it was signed, if its own file is sound.
+///
+/// # Errors
+/// Those that say nothing of any file.
+pub fn newest_wrappings_in(dir: &Path) -> Result<Option<Bytes>, RepositoryError> {
+    let layout = Layout::new(dir);
+    let Some(generation) = clear_parts::highest_generation(&layout)? else { return Ok(None) };
+    let path = layout.wrappings_of(generation);
+    let read = split_process_errors(path.read_limited(WRAPPING_SET_MAX_BYTES as u64))?;
+    let is_sound = |bytes: &Vec<u8>| {
+        WrappingSet::decode_signed(bytes).is_ok_and(|set| set.generation == generation)
+    };
+    Ok(read.ok().flatten().filter(is_sound).map(Bytes::from))
 }
 
 /// The key that signed the newest record of `machine` in the repository in `dir`; `None` if it has no

@@ -84,6 +84,7 @@ mod soak;
 mod sources;
 mod speed;
 mod stalled;
+mod swapped;
 mod tags;
 mod try_it;
 mod unchanged;

@@ -14,10 +14,11 @@ use holdall_crypto::{
     KeyRing, RecoveryKit, RepositoryKeys, SigningKey, sign_wrappings, wrap_recovery,
 };
 use holdall_engine::{EngineError, Place};
+use holdall_format::WrappingSet;
 use holdall_protocol::{
     MachineIdentity, NewRepository, RepositoryError, ServerAddress, fingerprint, shown_identity,
 };
-use holdall_repository::newest_generation_in;
+use holdall_repository::{newest_generation_in, newest_wrappings_in};
 use serde::Serialize;
 
 use super::{Summary, keep, kit_file};
@@ -26,6 +27,12 @@ use crate::exit::{Exit, Refusal};
 use crate::opening::create::usual_config;
 use crate::opening::open::{self, Opened, Patience, Where};
 use crate::state::pairing::KeptKeys;
+
+/// What a repository was given.
+const CONFIG_ANEW: &str = "had lost its configuration, and has a new one, made from the recovery kit: its passwords, kits \
+                           and keys are what they were";
+const KEYS_ANEW: &str = "had lost its configuration or its keys, and has new ones, made from the recovery kit: no other \
+                         password, kit or key opens it until it is added again with `holdall key add`";
 
 /// Gives read-only access to what a recovery kit is for. `-r` names the server or directory where
 /// the repository is now, if that is not what the kit says.
@@ -95,9 +102,16 @@ fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<S
     Ok(ServerAddress { hosts: asked.to_vec(), identity, ..address })
 }
 
-/// Makes what a repository in a directory has lost of what it says of itself anew from the kit alone: the configuration
-/// as a new repository has it, which only what is stored from now on depends on, and a set of wrappings for this kit.
-fn made_anew(place: &Place, kit: &RecoveryKit, folder: &Path) -> Result<KeyRing> {
+/// Gives a repository in a directory back what it has lost of what it says of itself, from the kit alone: the
+/// configuration as a new repository has it, which only what is stored from now on depends on, and the set of wrappings
+/// that is there still, or else one for this kit. Says in words what it did.
+fn made_anew(place: &Place, kit: &RecoveryKit, folder: &Path) -> Result<(KeyRing, &'static str)> {
+    if let Some(wrappings) = newest_wrappings_in(folder)? {
+        let ring = kit.open(&WrappingSet::decode_signed(&wrappings)?)?;
+        let config = usual_config(&RepositoryKeys::derive(&ring))?;
+        place.put_back(&NewRepository { config, wrappings })?;
+        return Ok((ring, CONFIG_ANEW));
+    }
     let ring = kit.ring.clone().context("the kit has no keys")?;
     let keys = RepositoryKeys::derive(&ring);
     let generation = newest_generation_in(folder)?.saturating_add(1);
@@ -106,7 +120,7 @@ fn made_anew(place: &Place, kit: &RecoveryKit, folder: &Path) -> Result<KeyRing>
         config: usual_config(&keys)?,
         wrappings: sign_wrappings(&keys, generation, wrappings)?.into(),
     })?;
-    Ok(ring)
+    Ok((ring, KEYS_ANEW))
 }
 
 /// A repository in a directory needs no server's leave: its key is enough.
@@ -120,11 +134,9 @@ fn in_directory(app: &App, kit: &RecoveryKit) -> Result<Exit> {
         open::place(app, Patience::default())?;
     let ring = match place.wrappings() {
         Err(error) if matches!(error, EngineError::Repository(RepositoryError::Damaged { .. })) => {
-            let ring = made_anew(&place, kit, Path::new(&folder)).map_err(|_| error)?;
-            app.output.note(format_args!(
-                "{name} had lost its configuration or its keys, and has new ones, made from the recovery kit: \
-                 no other password, kit or key opens it until it is added again with `holdall key add`"
-            ));
+            let made = made_anew(&place, kit, Path::new(&folder));
+            let (ring, in_words) = made.map_err(|_| error)?;
+            app.output.note(format_args!("{name} {in_words}"));
             ring
         }
         wrappings => kit.open(&wrappings?)?,
