@@ -53,7 +53,7 @@ pub use pairing::{Paired, pair, pair_again};
 pub use read_sessions::ReadSessions;
 pub use repository::{Compacting, OwnedRepository, Repository, ServedRepository};
 pub use types::{
-    Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched,
+    Announced, AskedPrune, BlockPage, BlockProbe, Buried, CommitAnswer, Description, Fetched,
     FormerAccount, NewRepository, PruneReport, Repair, RepairReport, RequestTimes, ScrubDamage,
     ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic,
     Usage, WaitingDeletion,

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use holdall_format::{ObjectId, RecordHash, SessionId};
 
 use crate::{
-    AdminToken, Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Description, Fetched,
-    ListedRecord, NewRepository, PruneReport, RecordQuery, RepairReport, RepositoryError,
+    AdminToken, Announced, AskedPrune, BlockPage, BlockProbe, Buried, CommitAnswer, Description,
+    Fetched, ListedRecord, NewRepository, PruneReport, RecordQuery, RepairReport, RepositoryError,
     RequestTimes, ScrubProgress, ScrubReport, SessionGrant, SessionPurpose, SparseBlock,
     Superseding, Traffic, Usage, WaitingDeletion,
 };
@@ -192,13 +192,13 @@ pub trait OwnedRepository: Repository + Compacting {
     /// As there.
     fn vouch_for_record(&self, stored: &Bytes) -> Result<(), RepositoryError>;
 
-    /// Puts a tombstone in the place of a record that is gone, of which somebody has the bytes: nobody waits for it any
-    /// more, and its machine's chain stays whole.
+    /// Gives up a record that is gone, of which somebody has the bytes: by a tombstone in its place, so that nobody waits
+    /// for it any more and its machine's chain stays whole; where another record has that place, by a note.
     ///
     /// # Errors
-    /// [`RepositoryError::Refused`] if something is in its place, or it is another repository's;
-    /// [`RepositoryError::InUse`].
-    fn bury_lost(&self, stored: &Bytes) -> Result<(), RepositoryError>;
+    /// [`RepositoryError::Refused`] if it is there, or what is in its place cannot be read, or it is another
+    /// repository's; [`RepositoryError::InUse`].
+    fn bury_lost(&self, stored: &Bytes) -> Result<Buried, RepositoryError>;
 
     /// Scrubs, and mends what can be mended: packs from their parity, and what is sound of others.
     /// Nothing is made worse: damaged files are kept. With `dry_run`, says only what can be done.

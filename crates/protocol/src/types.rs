@@ -251,6 +251,15 @@ pub struct RepairReport {
     pub scrub: ScrubReport,
 }
 
+/// How a lost record was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buried {
+    /// By a tombstone, which everybody sees who lists records.
+    ByTombstone,
+    /// By a note that the repository alone reads: another record has its place. Who saw the lost one waits for it still.
+    Noted,
+}
+
 /// How much a repository holds, as its keeper counts it without reading it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {

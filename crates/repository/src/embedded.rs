@@ -11,7 +11,7 @@ use holdall_format::{
     WrappingSet,
 };
 use holdall_protocol::{
-    BlockPage, BlockProbe, CommitAnswer, Compacting, Description, Fetched, ListedRecord,
+    BlockPage, BlockProbe, Buried, CommitAnswer, Compacting, Description, Fetched, ListedRecord,
     NewRepository, OwnedRepository, PruneReport, ReadSessions, RecordQuery, RepairReport,
     Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant,
     SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
@@ -284,7 +284,7 @@ impl OwnedRepository for EmbeddedRepository {
         self.owned()?.put_back_record(stored, None, true)
     }
 
-    fn bury_lost(&self, stored: &Bytes) -> Result<(), RepositoryError> {
+    fn bury_lost(&self, stored: &Bytes) -> Result<Buried, RepositoryError> {
         self.owned()?.bury_lost(stored)
     }
 

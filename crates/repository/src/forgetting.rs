@@ -4,16 +4,19 @@
 //! the chain of the machine's records stays whole. What amended the snapshot goes with it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use holdall_format::{
     RecordHash, RecordKind, SignedContext, StoredRecord, TagToken, Tombstone, TombstoneReason,
 };
-use holdall_protocol::RepositoryError;
+use holdall_protocol::{Buried, RepositoryError};
 
+use crate::layout::number_of;
+use crate::publish::random;
 use crate::records::{self, RecordEntry};
 use crate::retention::Policy;
+use crate::retry::{retry_read, split_process_errors};
 use crate::store::{CommitGuard, Store};
 
 /// A checkpoint that nothing followed is kept this long.
@@ -86,6 +89,21 @@ impl Store {
     /// Records that are lost: another one of their machine follows them, and nobody gave them up.
     pub fn lost(&self) -> BTreeSet<RecordHash> {
         self.records().lost().into_keys().collect()
+    }
+
+    /// Whether a record is neither there, nor forgotten, nor given up. None is lacking while the file of one cannot be
+    /// read: it may be that.
+    pub fn lacks(&self, record: &RecordHash) -> bool {
+        let records = self.records();
+        records.is_whole() && records.known(record).is_none() && !records.is_given_up(record)
+    }
+
+    /// Gives up a record that [`Store::lacks`], which no other one has to follow.
+    ///
+    /// # Errors
+    /// If that cannot be noted.
+    pub fn give_up_lacking(&self, record: &RecordHash) -> Result<(), RepositoryError> {
+        self.give_up(&self.lock_commit(), record)
     }
 
     /// Where records are lost, and what there is to say of each.
@@ -177,20 +195,57 @@ impl Store {
     ///
     /// # Errors
     /// As said there.
-    pub(crate) fn bury_lost(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
+    pub(crate) fn bury_lost(&self, bytes: &Bytes) -> Result<Buried, RepositoryError> {
         let stored = StoredRecord::decode(bytes)?;
-        let position = stored.receipt.log_position;
-        let _commit = self.lock_commit();
+        let (position, hash) = (stored.receipt.log_position, stored.record.hash());
+        let commit = self.lock_commit();
         self.appender()?;
-        let layout = self.layout();
-        let is_taken =
-            layout.record(position).is_there()? || layout.tombstone(position).is_there()?;
-        if is_taken || stored.receipt.repository != self.repository() {
-            let reason = "it is another repository's, or its place is taken".to_owned();
-            return Err(RepositoryError::Refused { reason });
+        if stored.receipt.repository != self.repository() {
+            return Err(refused("it is another repository's"));
+        }
+        let is_buried = self.layout().tombstone(position).is_there()?;
+        if is_buried || self.layout().record(position).is_there()? {
+            let unreadable = "what is in its place cannot be read: run `holdall check --repair`";
+            let there = records::read_entry(self.layout(), position, is_buried);
+            let there = split_process_errors(there)?.map_err(|_| refused(unreadable))?;
+            return match there.hash == hash {
+                true if is_buried => Ok(Buried::ByTombstone),
+                true => Err(refused("it is there")),
+                false => self.give_up(&commit, &hash).map(|()| Buried::Noted),
+            };
         }
         self.bury_one(stored, TombstoneReason::Request)?;
         self.log().at_least(position.saturating_add(1));
-        Ok(())
+        Ok(Buried::ByTombstone)
     }
+
+    /// Moves tombstones that cannot be read to `quarantine/`, and says where. A record whose file is still there is
+    /// listed again; of any other the next one of its machine shows that it is missing, until it is given up.
+    pub(crate) fn put_damaged_tombstones_aside(&self) -> Result<Vec<String>, RepositoryError> {
+        let _commit = self.lock_commit();
+        let (folder, mut quarantined) = (self.layout().tombstones(), Vec::new());
+        for (path, _) in self.unreadable_files() {
+            let name = path.strip_prefix(folder.path()).ok().and_then(Path::to_str);
+            let Some(position) = name.and_then(number_of) else { continue };
+            let tombstone = self.layout().tombstone(position);
+            if retry_read(|| records::read_tombstone(self.layout(), position))?.is_some() {
+                continue;
+            }
+            self.lease().renew()?;
+            let number = u32::from_le_bytes(random()?);
+            let aside = format!("tombstones-{position:016x}.{number:08x}");
+            let aside = self.layout().quarantine().join(aside);
+            tombstone.rename(&aside)?;
+            self.forget_unreadable(&path);
+            quarantined.push(aside.display().to_string());
+        }
+        if !quarantined.is_empty() {
+            self.records().load_again()?;
+        }
+        Ok(quarantined)
+    }
+}
+
+fn refused(reason: &str) -> RepositoryError {
+    RepositoryError::Refused { reason: reason.to_owned() }
 }

@@ -128,7 +128,7 @@ pub(crate) struct Records {
     layout: Layout,
     entries: Mutex<Vec<RecordEntry>>,
     /// Whether all files of records could be read.
-    is_whole: bool,
+    is_whole: AtomicBool,
     /// Those that are lost and that somebody gave up.
     given_up: Mutex<BTreeSet<RecordHash>>,
     /// Set when it is not known whether a record was published.
@@ -178,13 +178,21 @@ impl Records {
         let records = Self {
             layout: layout.clone(),
             entries: Mutex::new(entries),
-            is_whole,
+            is_whole: AtomicBool::new(is_whole),
             given_up: Mutex::new(given_up(layout)?),
             in_doubt: AtomicBool::new(false),
             #[cfg(test)]
             fails: AtomicBool::new(false),
         };
         Ok(Loaded { records, damaged, unread, next_position })
+    }
+
+    /// Reads all records again, after a file among them was moved away.
+    pub(crate) fn load_again(&self) -> Result<(), RepositoryError> {
+        let Loaded { records, .. } = Self::load(&self.layout)?;
+        *self.lock() = std::mem::take(&mut *records.lock());
+        self.is_whole.store(records.is_whole(), Ordering::Release);
+        Ok(())
     }
 
     /// The newest record of a machine, forgotten or not.
@@ -225,7 +233,7 @@ impl Records {
     /// unless they were given up; and the position of the one that follows. That the newest of a machine is lost
     /// know those who saw it. Where a file could not be read, it may be that, and none is lost.
     pub(crate) fn lost(&self) -> BTreeMap<RecordHash, u64> {
-        if !self.is_whole {
+        if !self.is_whole() {
             return BTreeMap::new();
         }
         let (entries, given_up) = (self.lock(), self.lock_given_up());
@@ -235,6 +243,11 @@ impl Records {
         };
         let followed = entries.iter().map(|entry| (entry.previous, entry.position));
         followed.filter(|(previous, _)| is_lost(previous)).collect()
+    }
+
+    /// Whether all files of records could be read.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole.load(Ordering::Acquire)
     }
 
     /// Whether a lost record was given up.
@@ -459,7 +472,7 @@ fn place_in_chain(entries: &[RecordEntry], entry: &RecordEntry) -> Place {
 }
 
 /// Reads a tombstone and checks it and its position.
-fn read_tombstone(
+pub(crate) fn read_tombstone(
     layout: &Layout,
     position: u64,
 ) -> Result<(Vec<u8>, Tombstone, RecordHead), RepositoryError> {
@@ -476,7 +489,7 @@ fn read_tombstone(
     Ok((bytes, tombstone, head))
 }
 
-fn read_entry(
+pub(crate) fn read_entry(
     layout: &Layout,
     position: u64,
     is_tombstone: bool,

@@ -12,9 +12,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use holdall_format::{PublicKey, ReceiptSigner, RepositoryId};
+use holdall_format::{PublicKey, ReceiptSigner, RepositoryId, Signatures, StoredRecord};
 use holdall_protocol::wire::is_repository_name;
-use holdall_protocol::{FormerAccount, NewRepository, RepositoryError};
+use holdall_protocol::{CommitAnswer, FormerAccount, NewRepository, RepositoryError};
 use holdall_repository::{
     Census, EmbeddedRepository, Sessions, Store, newest_key_in, recovery_identities_in,
     recovery_identities_of_new,
@@ -221,6 +221,19 @@ impl Stores {
     /// What time it is, in nanoseconds since 1970 UTC.
     pub(crate) fn now_ns(&self) -> i64 {
         self.clock.now_ns()
+    }
+
+    /// Notes a record that was committed as the newest of its repository. That it cannot be noted is no reason to take the
+    /// acknowledgement back.
+    pub(crate) fn note_newest(&self, answer: &CommitAnswer) {
+        let CommitAnswer::Committed(stored) = answer else { return };
+        let Ok(stored) = StoredRecord::decode_with(stored, Signatures::CheckedBefore) else {
+            return;
+        };
+        let (repository, record) = (stored.receipt.repository, stored.receipt.record);
+        if let Err(error) = self.accounts.note_newest(repository, &record) {
+            (self.log)(&format!("that record {record} is the newest of {repository}: {error}"));
+        }
     }
 
     /// Notes that a machine was here. That it cannot be noted is no reason to send it away.

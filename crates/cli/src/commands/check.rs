@@ -116,15 +116,17 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let other = second.as_ref().map(|second| second.access.config().repository);
     let (access, keeper) = open::access_beside(app, other)?;
     let put_back = put_back_records(args, app, (&access, &keeper), second.as_ref())?;
-    let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
-    let (lacking, is_short) = (open::lacking(app)?, unlisted.is_some());
-    let mut found = Found { lacking, is_short, repaired: put_back, ..Found::default() };
+    let mut found = Found { repaired: put_back, ..Found::default() };
     if let Some(percent) = args.mend.parity {
         keep_parity(app, &keeper, percent)?;
     }
     if args.mend.repair {
         repair_all(args, app, (&access, &keeper), second.as_ref(), &mut found)?;
-    } else if args.wants_scrub() {
+    }
+    // A repair moves tombstones away that cannot be read.
+    let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
+    (found.lacking, found.is_short) = (open::lacking(app)?, unlisted.is_some());
+    if !args.mend.repair && args.wants_scrub() {
         found.add_scrub(&scrub(app, &access)?);
     }
     if let Some(share) = args.verify {
@@ -136,7 +138,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         app.output.say("`holdall check --verify all` names the paths that are affected")?;
     }
     if let Some(record) = found.damaged_record() {
-        app.output.say(format_args!("{}", listing::way_out(record)))?;
+        app.output.say(format_args!("{}", listing::way_out(record, access.is_in_directory())))?;
     }
     listing::tell_unknown(app, &access)?;
     let Some(error) = unlisted else { return Ok(exit) };
@@ -166,8 +168,10 @@ impl Records {
         };
         let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
         let unlisted = missing.map(only_damage).transpose()?;
-        let gone: Vec<_> =
-            listing::untold(app, access, &listed)?.into_iter().map(gone_record).collect();
+        let gone: Vec<_> = listing::untold(app, access, &listed)?
+            .into_iter()
+            .map(|gone| gone_record(gone, access))
+            .collect();
         let broken = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
             BreakKind::LeftOut(count) => {
                 let reason = listing::left_out(count);
@@ -183,8 +187,8 @@ impl Records {
     }
 }
 
-fn gone_record(gone: &GoneRecord) -> DamagedRecord {
-    let reason = format!("{:#}", Error::from(listing::is_gone(gone)));
+fn gone_record(gone: &GoneRecord, access: &Access) -> DamagedRecord {
+    let reason = format!("{:#}", Error::from(listing::is_gone(gone, access.is_in_directory())));
     DamagedRecord { position: gone.position, reason }
 }
 
@@ -246,22 +250,23 @@ fn repair_all(
     second: Option<&Second>,
     found: &mut Found,
 ) -> Result<()> {
-    let Some(second) = second else {
-        let report = repair(app, keeper, args.mend.dry_run)?;
-        if !args.mend.dry_run {
-            repairs::tell_next(app, &report);
-        }
-        found.add_repair(&report, args.mend.dry_run);
-        return Ok(());
-    };
     match repair(app, keeper, args.mend.dry_run) {
-        Ok(report) => found.add_repair(&report, args.mend.dry_run),
-        Err(error) if exit_of(&error) == Exit::NotAllowed => {
+        Ok(report) => {
+            if second.is_none() && !args.mend.dry_run {
+                repairs::tell_next(app, &report);
+            }
+            found.add_repair(&report, args.mend.dry_run);
+        }
+        // A machine may give records back to a server, and fetch what is lost, but do nothing else.
+        Err(error)
+            if exit_of(&error) == Exit::NotAllowed && (second.is_some() || found.repaired > 0) =>
+        {
             app.output.note(format_args!("{error:#}"));
             found.add_scrub(&scrub(app, access)?);
         }
         Err(error) => return Err(error),
     }
+    let Some(second) = second else { return Ok(()) };
     let meter = Meter::begin(&app.output, "open");
     let (run, second_access) = (app.run(), &second.access);
     let mended =

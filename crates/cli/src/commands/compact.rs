@@ -53,7 +53,11 @@ struct Summary {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let token = args.token.read(&app.interrupt)?;
     let (access, keeper) = open::access_and_keeper(app, Patience::default())?;
-    prune::check_whole(app, access.repository().as_ref(), access.config().repository)?;
+    prune::check_whole(
+        app,
+        (access.repository().as_ref(), access.config().repository),
+        access.is_in_directory(),
+    )?;
     let run = app.run();
     let report = keeper.compact(token.as_ref(), |compacting| {
         holdall_engine::compact(&access, compacting, args.dry_run, &run)

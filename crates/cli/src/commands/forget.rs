@@ -7,7 +7,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use holdall_engine::{Access, Listed, Snapshot};
 use holdall_format::{MachineId, RecordHash, SeriesId};
-use holdall_protocol::{RepositoryError, WaitingDeletion};
+use holdall_protocol::{Buried, RepositoryError, WaitingDeletion};
 use holdall_repository::retention::{Aged, Backwards, Came, Reason, keep};
 use holdall_sys::{Clock, SystemClock};
 use jiff::tz::TimeZone;
@@ -128,15 +128,19 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         true => None,
         false => keeper.forget(token.as_ref(), &goes)?,
     };
-    for stored in gone.values().filter(|_| !args.dry_run) {
-        holdall_engine::give_up(access.cache(), keeper.to_give_up()?, stored)?;
+    for (id, stored) in gone.iter().filter(|_| !args.dry_run) {
+        give_up(app, &access, &keeper, (id, stored))?;
     }
-    for id in lost.iter().chain(gone.keys()).filter(|_| !args.dry_run) {
+    for id in lost.iter().filter(|_| !args.dry_run) {
         app.output.note(format_args!("record {id} is given up: nothing waits for it any more"));
     }
     // Pruned before anything is told: telling it may fail.
     let pruned = args.prune.then(|| {
-        prune::check_whole(app, access.repository().as_ref(), access.config().repository)?;
+        prune::check_whole(
+            app,
+            (access.repository().as_ref(), access.config().repository),
+            access.is_in_directory(),
+        )?;
         keeper.prune(token.as_ref(), false).map_err(anyhow::Error::from)
     });
     let told = tell(args, app, &judged, waiting.as_ref());
@@ -146,6 +150,28 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         prune::tell_done(app, &pruned?, false)?;
     }
     Ok(Exit::Done)
+}
+
+/// Gives up a record that is gone and that this computer knows.
+fn give_up(
+    app: &App,
+    access: &Access,
+    keeper: &Keeper,
+    (id, stored): (&RecordHash, &Bytes),
+) -> Result<()> {
+    match holdall_engine::give_up(access.cache(), keeper.to_give_up()?, stored)? {
+        Buried::ByTombstone => {
+            app.output.note(format_args!("record {id} is given up: nothing waits for it any more"));
+        }
+        Buried::Noted => {
+            Receipts::in_state(&app.folders.state).give_up(access.config().repository, id)?;
+            app.output.note(format_args!(
+                "record {id} is given up: this computer does not wait for it any more. Another record has its place, so \
+                 any other computer that saw it reports it until `holdall forget {id}` is run there, too"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Those of the records that are gone, and that this computer knows, whose whole ids are among the names; as they were

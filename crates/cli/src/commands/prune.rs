@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::deletions::TokenArgs;
 use crate::exit::Exit;
+use crate::opening::keeper::Keeper;
 use crate::opening::open::{self, Patience};
 use crate::report::listing;
 use crate::state::receipts::Receipts;
@@ -43,7 +44,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let opened = open::place(app, Patience::default())?;
     let token = args.token.read(&app.interrupt)?;
     let repository = opened.place.repository.as_ref();
-    check_whole(app, repository, opened.wrappings()?.repository)?;
+    let is_in_directory = matches!(opened.keeper, Keeper::Directory(_));
+    check_whole(app, (repository, opened.wrappings()?.repository), is_in_directory)?;
     let report = opened.keeper.prune(token.as_ref(), args.dry_run)?;
     tell_done(app, &report, args.dry_run)?;
     Ok(Exit::Done)
@@ -56,13 +58,17 @@ const NOTHING: &str = "nothing is deleted";
 ///
 /// # Errors
 /// As for [`Receipts::check_sealed`]; damage where one is gone.
-pub(super) fn check_whole(app: &App, repository: &dyn Repository, id: RepositoryId) -> Result<()> {
+pub(super) fn check_whole(
+    app: &App,
+    (repository, id): (&dyn Repository, RepositoryId),
+    is_in_directory: bool,
+) -> Result<()> {
     let receipts = Receipts::in_state(&app.folders.state);
     receipts.check_sealed(repository, id).context(NOTHING)?;
     let gone = gone_records(&app.folders.cache.join(id.to_string()), repository, id)?;
     // What another record follows, the repository misses by itself, until it is given up.
     match gone.iter().find(|gone| !gone.is_followed) {
-        Some(gone) => Err(Error::from(listing::is_gone(gone)).context(NOTHING)),
+        Some(gone) => Err(Error::from(listing::is_gone(gone, is_in_directory)).context(NOTHING)),
         None => Ok(()),
     }
 }

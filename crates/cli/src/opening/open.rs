@@ -180,7 +180,8 @@ impl Opened {
     /// Damage if a server shows another repository than the paired one, or if the keys were set back; if
     /// they cannot be read.
     pub(crate) fn wrappings(&self) -> Result<WrappingSet> {
-        let set = self.place.wrappings().map_err(|error| self.hint_at_copies(error))?;
+        let set = self.place.wrappings();
+        let set = set.map_err(|error| hint_at_copies(error, self.directory.is_some()))?;
         if let Some(known) = self.known {
             if self.directory.is_none() {
                 known::check_paired(&set, known.repository, &self.name)?;
@@ -188,21 +189,6 @@ impl Opened {
             known.check_epoch(&set).with_context(|| self.name.clone())?;
         }
         Ok(set)
-    }
-
-    /// Says who can give a repository back what it has lost of what it says of itself.
-    fn hint_at_copies(&self, error: EngineError) -> anyhow::Error {
-        if !matches!(error, EngineError::Repository(RepositoryError::Damaged { .. })) {
-            return error.into();
-        }
-        let hint = match self.directory {
-            Some(_) => {
-                "a computer that used it before gives it back when it uses it again; so do `holdall check --repair \
-                 --from COPY` and `holdall pair --recovery-kit FILE`"
-            }
-            None => "a computer that used it before gives it back when it uses it again",
-        };
-        Refusal::new(Exit::Damage, error.to_string()).hint(hint).into()
     }
 
     /// The wrappings that are there, and the key ring that is wrapped in them.
@@ -243,6 +229,25 @@ impl Opened {
             let _ = Directories::in_state(&app.folders.state).keep(directory, &known);
         }
     }
+}
+
+/// Says who can give a repository back what it has lost of what it says of itself.
+pub(crate) fn hint_at_copies(error: EngineError, is_in_directory: bool) -> anyhow::Error {
+    if !matches!(error, EngineError::Repository(RepositoryError::Damaged { .. })) {
+        return error.into();
+    }
+    let hint = match is_in_directory {
+        true => {
+            "a computer that used it before gives it back when it uses it again; so do `holdall pair --recovery-kit \
+             FILE`, and `holdall check --repair --from COPY` with a copy of the directory: a repository that \
+             `holdall copy` made has keys of its own"
+        }
+        false => {
+            "a computer that used it before gives it back when it uses it again, with `holdall snapshots`; or its \
+             administrator puts back a copy of the repository's `config` and `wrappings`"
+        }
+    };
+    Refusal::new(Exit::Damage, error.to_string()).hint(hint).into()
 }
 
 /// Finds the repository that was named, or else the paired one.

@@ -204,14 +204,16 @@ pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
 /// Damage if one is missing; if the receipt cannot be read.
 pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result<()> {
     for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
-        app.damage(&lost_record(damaged));
+        app.damage(&lost_record(damaged, access.is_in_directory()));
     }
     if let Some(more @ 1..) = listed.damaged.len().checked_sub(DAMAGED_TOLD) {
         app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
     }
     listed.breaks.iter().take(DAMAGED_TOLD).for_each(|broken| tell_break(app, broken));
     let gone = untold(app, access, listed)?;
-    gone.into_iter().take(DAMAGED_TOLD).for_each(|gone| app.damage(&is_gone(gone).into()));
+    let is_in_directory = access.is_in_directory();
+    let gone = gone.into_iter().take(DAMAGED_TOLD);
+    gone.for_each(|gone| app.damage(&is_gone(gone, is_in_directory).into()));
     Receipts::in_state(&app.folders.state).check(access, listed)
 }
 
@@ -232,22 +234,32 @@ pub(crate) fn untold<'a>(
 }
 
 /// Says that a record is gone that this computer has seen, and what can be done.
-pub(crate) fn is_gone(gone: &GoneRecord) -> Refusal {
+pub(crate) fn is_gone(gone: &GoneRecord, is_in_directory: bool) -> Refusal {
     let is_amendment = gone.kind == RecordKind::Amendment;
-    let hint = format!(
-        "{}; `holdall forget {}` gives it up. Until then no rule lets anything go, and nothing is deleted",
-        way_out(&record_file(gone.position)),
-        gone.id
-    );
+    let way_out = way_out(&record_file(gone.position), is_in_directory);
+    let hint = match is_in_directory {
+        true => format!(
+            "{way_out}; `holdall forget {}` gives it up. Until then no rule lets anything go, and nothing is deleted",
+            gone.id
+        ),
+        false => {
+            format!("{way_out}; `holdall backup` on the machine that made it goes on without it")
+        }
+    };
     gone_since(&gone.id, is_amendment, NOT_THERE).hint(hint)
 }
 
 /// What can be done about a record that is damaged or gone, named by its file.
-pub(crate) fn way_out(file: &str) -> String {
+pub(crate) fn way_out(file: &str, is_in_directory: bool) -> String {
+    let otherwise = match is_in_directory {
+        true => format!("say so with `--record {file}`"),
+        false => format!(
+            "the server's administrator puts a copy of `records/{file}` back into the repository's folder"
+        ),
+    };
     format!(
-        "`holdall check --repair` puts a record back that this computer has seen; if nothing shows that it is the \
-         right \
-         one, say so with `--record {file}`"
+        "`holdall check --repair` puts a record back that this computer has seen; if nothing shows that it is the right \
+         one, {otherwise}"
     )
 }
 
@@ -283,13 +295,13 @@ pub(crate) fn left_out(count: u64) -> String {
     )
 }
 
-fn lost_record(damaged: &DamagedRecord) -> anyhow::Error {
+fn lost_record(damaged: &DamagedRecord, is_in_directory: bool) -> anyhow::Error {
     let DamagedRecord { position, reason } = damaged;
     let file = format!("records/{}", record_file(*position));
     Refusal::new(Exit::Damage, format!("{file} in the repository is damaged: {reason}"))
         .hint(format!(
             "the other snapshots are not affected; put back a copy of that file; {}",
-            way_out(&record_file(*position))
+            way_out(&record_file(*position), is_in_directory)
         ))
         .into()
 }

@@ -16,7 +16,7 @@ use holdall_format::{
 };
 use holdall_protocol::{ListedRecord, Repository};
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, is_forbidden};
 use crate::state::private_file;
 
 /// More than any stored record has.
@@ -40,13 +40,7 @@ impl Receipts {
     pub(crate) fn remember(&self, access: &Access, stored: &[u8]) -> Result<()> {
         let repository = access.config().repository.to_string();
         private_file::replace(&self.path(&repository), stored)?;
-        let amendment = self.amendment_path(&repository);
-        match std::fs::remove_file(&amendment) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("removing {}", amendment.display()))
-            }
-            _ => Ok(()),
-        }
+        remove(&self.amendment_path(&repository))
     }
 
     /// Remembers an amendment, behind the snapshot.
@@ -77,6 +71,20 @@ impl Receipts {
         let mut all = self.remembered(access.config().repository)?;
         all.retain(|stored| judged(stored, Fate::among(listed, stored)).is_err());
         Ok(all)
+    }
+
+    /// Has a record that was given up not be missed any more.
+    ///
+    /// # Errors
+    /// If its receipt cannot be read or removed.
+    pub(crate) fn give_up(&self, repository: RepositoryId, id: &RecordHash) -> Result<()> {
+        let repository = repository.to_string();
+        for path in [self.path(&repository), self.amendment_path(&repository)] {
+            if read(&path)?.is_some_and(|stored| stored.record.hash() == *id) {
+                remove(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// The same for who has no key, by what the records of a repository tell without one.
@@ -137,14 +145,29 @@ impl Receipts {
     }
 }
 
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn read(path: &Path) -> Result<Option<StoredRecord>> {
-    let Some(bytes) = private_file::read(path, LIMIT_BYTES)? else { return Ok(None) };
-    let stored = StoredRecord::decode(&bytes).map_err(|error| {
-        Refusal::new(Exit::Failed, format!("{} is damaged: {error}", path.display())).hint(
+    let hinted = |message: String| {
+        Refusal::new(Exit::Failed, message).hint(
             "put back a copy of it; without it a repository that was rolled back cannot be \
              told: look at `holdall snapshots`, and move it away",
         )
-    })?;
+    };
+    let read = private_file::read(path, LIMIT_BYTES).map_err(|error| match is_forbidden(&error) {
+        true => error,
+        false => hinted(format!("{error:#}")).into(),
+    });
+    let Some(bytes) = read? else { return Ok(None) };
+    let stored = StoredRecord::decode(&bytes)
+        .map_err(|error| hinted(format!("{} is damaged: {error}", path.display())))?;
     Ok(Some(stored))
 }
 

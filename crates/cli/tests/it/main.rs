@@ -19,6 +19,7 @@ mod compacting;
 mod copied_ages;
 mod copy;
 mod cuts;
+mod dead_ends;
 mod directory;
 mod drips;
 mod edits;

@@ -23,7 +23,7 @@ use holdall_format::{
     StoredRecord, Tombstone,
 };
 use holdall_protocol::{
-    ListedRecord, OwnedRepository, Repository, RepositoryError, SessionPurpose,
+    Buried, ListedRecord, OwnedRepository, Repository, RepositoryError, SessionPurpose,
 };
 
 use crate::EngineError;
@@ -54,26 +54,22 @@ impl GoneRecord {
     }
 }
 
-/// Gives a record up that is gone, so that nobody waits for it: by a tombstone in its place, where the repository takes
-/// one, and here.
+/// Gives a record up that is gone, so that nobody waits for it: by a tombstone in its place, or, where another record has
+/// that, by a note there and here.
 ///
 /// # Errors
-/// If the repository cannot be written.
+/// If the repository cannot be written, or what is in its place cannot be read.
 pub fn give_up(
     cache: &Path,
     owner: &dyn OwnedRepository,
     stored: &Bytes,
-) -> Result<(), EngineError> {
-    match owner.bury_lost(stored) {
-        // Another record has its place, so that only those wait for it who saw it.
-        Ok(()) | Err(RepositoryError::Refused { .. }) => {}
-        Err(error) => return Err(error.into()),
-    }
+) -> Result<Buried, EngineError> {
+    let buried = owner.bury_lost(stored)?;
     let cache = RecordCache::within(cache);
     let mut known = cache.load();
     known.retain(|record| record.stored != *stored);
     cache.replace(&known);
-    Ok(())
+    Ok(buried)
 }
 
 /// A record that is not where it was: its log position, its bytes, and what they say.

@@ -79,10 +79,13 @@ impl Store {
         if let Some((path, reason)) = self.unreadable() {
             let way_out = match records::position_of(self.layout(), &path) {
                 Some(at) => format!(
-                    ": put a copy of the file back, or run `holdall check --repair`, with `--record {}` if nothing \
-                     shows which record that was",
+                    ": put a copy of the file back, or run `holdall check --repair` on a computer that saw it, in a \
+                     directory with `--record {}` if nothing shows which record that was",
                     record_file(at)
                 ),
+                None if path.starts_with(self.layout().tombstones().path()) => {
+                    ": put a copy of the file back, or run `holdall check --repair`, which moves it away".to_owned()
+                }
                 None => String::new(),
             };
             let reason = format!("{reason}; nothing is deleted while it is so{way_out}");

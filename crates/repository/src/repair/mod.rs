@@ -48,6 +48,7 @@ impl Store {
             report
                 .repairs
                 .extend(ClearParts::read(self.layout())?.mend(self.layout(), self.lease())?);
+            report.quarantined = self.put_damaged_tombstones_aside()?;
         }
         let copies = report.repairs.len();
         let found = self.scrub(should_stop, progress)?;

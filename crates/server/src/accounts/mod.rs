@@ -16,6 +16,7 @@ mod invite;
 mod keeping;
 mod machine;
 mod names;
+mod newest;
 mod pairing;
 mod restored;
 mod retention_alarm;

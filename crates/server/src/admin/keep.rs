@@ -48,7 +48,8 @@ impl Administration<'_> {
         self.check_name(name)?;
         let store = self.stores.store(name)?;
         let snapshots = self.judge(&store, name);
-        let lost = store.lost();
+        let mut lost = store.lost();
+        lost.extend(self.lost_newest(&store)?);
         let id = |wanted: &String| match wanted.parse() {
             Ok(id) if lost.contains(&id) => Ok(id),
             _ => find(&snapshots, wanted),
@@ -158,6 +159,12 @@ impl Administration<'_> {
         }
         let keeping = self.accounts.in_force(name, dry_run)?;
         self.delete_due(&store, dry_run, entry)?;
+        if let Some(record) = self.lost_newest(&store)? {
+            return Err(ServerError::refused(format!(
+                "{}; nothing is deleted while it is so",
+                newest_is_gone(&record)
+            )));
+        }
         let looked = self.alarm(&store, name, dry_run)?;
         entry.alarm = match looked {
             Looked { alarm: None, left: 0 } => {
@@ -202,6 +209,8 @@ impl Administration<'_> {
                 let lost = store.lost().into_iter().filter(asked);
                 let ids: Vec<RecordHash> = chosen.iter().map(|one| one.id).chain(lost).collect();
                 store.forget(&ids, TombstoneReason::Request)?;
+                let newest = self.lost_newest(store)?.filter(asked);
+                newest.iter().try_for_each(|newest| store.give_up_lacking(newest))?;
                 if self.is_forgotten(store, &deletion) && self.let_go(store, &deletion)? {
                     self.accounts.drop_deletion(&deletion)?;
                 }
@@ -294,6 +303,12 @@ impl Administration<'_> {
         Ok(names.iter().map(|name| self.scrub_one(name, also)).collect())
     }
 
+    /// The newest record that was acknowledged for a repository, if it is gone from there.
+    fn lost_newest(&self, store: &Store) -> Result<Option<RecordHash>, ServerError> {
+        let newest = self.accounts.newest(store.repository())?;
+        Ok(newest.filter(|newest| store.lacks(newest)))
+    }
+
     fn scrub_one(&self, name: &str, also: AlsoMend) -> ScrubbedEntry {
         let mut entry = ScrubbedEntry { repository: name.to_owned(), ..Default::default() };
         if let Err(error) = self.try_scrub(name, also, &mut entry) {
@@ -331,6 +346,7 @@ impl Administration<'_> {
         entry.snapshots = report.snapshots;
         entry.bytes = report.bytes;
         entry.damaged = report.damaged.iter().map(damage).collect();
+        entry.damaged.extend(self.lost_newest(&store)?.as_ref().map(newest_is_gone));
         if !also.dry_run {
             store.note_scrubbed(begun_ns, &report)?;
         }
@@ -349,6 +365,14 @@ fn find(snapshots: &[Judged], wanted: &str) -> Result<RecordHash, ServerError> {
             "the ids of several snapshots begin with {wanted:?}; give more digits"
         ))),
     }
+}
+
+fn newest_is_gone(record: &RecordHash) -> String {
+    format!(
+        "record {record} is gone, the newest that this server acknowledged for it: put its file back into `records`, or have \
+         the machine that made it run `holdall backup`, which puts it back or goes on without it; `holdall admin forget` \
+         with that id gives it up"
+    )
 }
 
 fn damage(damage: &ScrubDamage) -> String {

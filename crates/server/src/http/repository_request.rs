@@ -81,8 +81,11 @@ impl RepositoryRequest<'_> {
             }
             RepositoryVerb::PutBlocks(session) => self.put_blocks(session).await,
             RepositoryVerb::Commit(session) => {
+                let state = Arc::clone(self.state);
                 let commit = move |repository: &EmbeddedRepository, record: Bytes| {
-                    Ok(wire::encode_commit_answer(&repository.commit(&session, &record)?))
+                    let answer = repository.commit(&session, &record)?;
+                    state.stores.note_newest(&answer);
+                    Ok(wire::encode_commit_answer(&answer))
                 };
                 self.call_with_body(BYTES, |body| Ok(body.clone()), commit).await
             }

@@ -175,7 +175,7 @@ fn obtain_ring(
             new.create(app, place, password, server, name, kit_file)?;
             Ok(new.ring)
         }
-        (Err(error), _) => Err(error.into()),
+        (Err(error), _) => Err(open::hint_at_copies(error, false)),
     }
 }
 

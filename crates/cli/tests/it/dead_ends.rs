@@ -1,0 +1,141 @@
+//! Damage that has a way out: what the message names works, by itself.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::house::{Machine, Server, folder, small_tree, text};
+use crate::last_copy::{Place, copy_folder, records};
+
+fn name_of(file: &std::path::Path) -> String {
+    file.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+fn newest_id(place: &Place, machine: &Machine) -> String {
+    let listed = place.run(machine, &["snapshots", "--json"]).of_type("snapshot");
+    listed.last().unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_record_whose_place_another_one_took_is_given_up_for_good() {
+    let (place, other) = (Place::new(), Machine::new());
+    let (repo, copy, tree) = (place.path("repo"), place.path("copy"), place.path("tree"));
+    copy_folder(&repo, &copy);
+    place.machine.run(["backup", text(&tree), "-r", text(&copy)]).expect(0);
+    place.back_up(&other).expect(0);
+    let newest = |repo| records(repo).pop().unwrap();
+    assert_eq!(name_of(&newest(&repo)), name_of(&newest(&copy)));
+    let listed = place.machine.run(["snapshots", "--json", "-r", text(&copy)]).of_type("snapshot");
+    let id = listed.last().unwrap()["id"].as_str().unwrap().to_owned();
+    place.run(&place.machine, &["check"]).expect(20);
+
+    let told = place.run(&place.machine, &["forget", &id]).expect(0);
+    assert!(told.stderr.contains("given up"), "{}", told.stderr);
+    assert!(repo.join("given-up").join(&id).exists());
+    for command in [&["check"][..], &["prune"]] {
+        place.run(&place.machine, command).expect(0);
+        place.run(&other, command).expect(0);
+    }
+    place.back_up(&place.machine).expect(0);
+    place.run(&Machine::new(), &["check", "--verify", "all"]).expect(0);
+}
+
+#[test]
+fn a_tombstone_that_can_not_be_read_is_put_aside_and_its_record_given_up() {
+    for is_known in [true, false] {
+        let place = Place::new();
+        let id = newest_id(&place, &place.machine);
+        place.back_up(&place.machine).expect(0);
+        place.run(&place.machine, &["forget", &id]).expect(0);
+        place.run(&place.machine, &["snapshots"]).expect(0);
+        let tombstone = fs::read_dir(place.file("tombstones")).unwrap().next().unwrap().unwrap();
+        fs::write(tombstone.path(), "garbage").unwrap();
+        let stranger = Machine::new();
+        let by = if is_known { &place.machine } else { &stranger };
+        let told = place.run(by, &["prune"]).expect(20);
+        assert!(told.stderr.contains("check --repair"), "{}", told.stderr);
+        let told = place.run(by, &["check", "--repair"]).expect(20);
+        let told = format!("{}{}", told.stdout, told.stderr);
+        assert!(told.contains(&id) && told.contains("forget"), "{told}");
+        assert!(told.contains("quarantine/tombstones-"), "{told}");
+        assert!(!tombstone.path().exists());
+        // To a stranger, the chain of its machine's records shows for ever that one is missing.
+        let told = place.run(by, &["forget", &id]).expect(if is_known { 0 } else { 20 });
+        assert!(told.stderr.contains("is given up"), "{}", told.stderr);
+        place.run(by, &["prune"]).expect(0);
+    }
+}
+
+/// A machine that is paired with a server and backed up there; and the folder of its repository.
+fn served() -> (tempfile::TempDir, Server, Machine, PathBuf) {
+    let home = folder();
+    let tree = home.path().join("tree");
+    small_tree(&tree);
+    let server = Server::start(&home.path().join("data"));
+    let machine = Machine::new();
+    machine.pair_with_password(&server);
+    machine.ok(["backup", "-q", text(&tree)]);
+    let repositories = home.path().join("data/repositories");
+    let repo = fs::read_dir(repositories).unwrap().next().unwrap().unwrap().path();
+    (home, server, machine, repo)
+}
+
+#[test]
+fn a_machine_that_gives_a_server_a_record_back_is_done() {
+    let (_home, _server, machine, repo) = served();
+    let record = records(&repo).pop().unwrap();
+    let sound = fs::read(&record).unwrap();
+    fs::write(&record, &sound[..sound.len() - 1]).unwrap();
+    let told = machine.run(["check"]).expect(20);
+    let told = format!("{}{}", told.stdout, told.stderr);
+    assert!(told.contains("administrator") && !told.contains("--record"), "{told}");
+    machine.run(["check", "--repair"]).expect(0);
+    assert!(fs::read(&record).unwrap() == sound);
+    machine.run(["check", "--repair"]).expect(13);
+}
+
+#[test]
+fn a_new_computer_is_told_who_gives_a_server_its_keys_back() {
+    let (home, server, _machine, repo) = served();
+    let data = home.path().join("data");
+    let address = server.address().to_owned();
+    drop(server);
+    for folder in ["wrappings", "spare"] {
+        fs::write(repo.join(folder).join("0000000000000001"), "garbage").unwrap();
+    }
+    let server = Server::start_by(&mut Server::command_at(&address, &data), &data);
+    let name = text(&repo).rsplit('/').next().unwrap().to_owned();
+    let invite = server.invite_with(&["--for", &name]);
+    let told = Machine::new().run(["pair", &invite]).expect(20);
+    assert!(told.stderr.contains("administrator puts back a copy"), "{}", told.stderr);
+}
+
+#[test]
+fn a_server_tells_that_its_newest_record_is_gone_and_deletes_nothing() {
+    let (home, server, machine, repo) = served();
+    let (data, address) = (home.path().join("data"), server.address().to_owned());
+    drop(server);
+    let record = records(&repo).pop().unwrap();
+    let sound = fs::read(&record).unwrap();
+    fs::remove_file(&record).unwrap();
+    let _server = Server::start_by(&mut Server::command_at(&address, &data), &data);
+    let scrubbed = machine.administer(&data, &["scrub"]).expect(20);
+    assert!(scrubbed.stdout.contains("is gone"), "{}", scrubbed.stdout);
+    let pruned = machine.administer(&data, &["prune"]).expect(1);
+    assert!(pruned.stdout.contains("nothing is deleted"), "{}{}", pruned.stdout, pruned.stderr);
+    assert_eq!(fs::read_dir(repo.join("condemned")).unwrap().count(), 0);
+
+    machine.run(["check", "--repair"]).expect(0);
+    assert!(fs::read(&record).unwrap() == sound);
+    machine.administer(&data, &["scrub"]).expect(0);
+    machine.administer(&data, &["prune"]).expect(0);
+
+    // Its machine goes on without it.
+    fs::remove_file(&record).unwrap();
+    drop(_server);
+    let _server = Server::start_by(&mut Server::command_at(&address, &data), &data);
+    fs::remove_dir_all(machine.path("cache")).unwrap();
+    fs::remove_dir_all(machine.path("config/state/receipts")).unwrap();
+    machine.administer(&data, &["prune"]).expect(1);
+    machine.run(["backup", text(&home.path().join("tree"))]).expect(0);
+    machine.administer(&data, &["prune"]).expect(0);
+}
