@@ -21,6 +21,7 @@ const ENGINE: &str = "holdall-engine";
 const METER: &str = "holdall-meter";
 const LAB: &str = "holdall-lab";
 const DIAGNOSIS: &str = "holdall-diagnosis";
+const STATE: &str = "holdall-state";
 const SERVER: &str = "holdall-server";
 const CLI: &str = "holdall";
 const SYS: &str = "holdall-sys";
@@ -28,28 +29,29 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 13] = [
-    FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, LAB, DIAGNOSIS, SERVER, CLI, SYS,
-    TESTKIT,
+const PRODUCT: [&str; 14] = [
+    FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, LAB, DIAGNOSIS, STATE, SERVER, CLI,
+    SYS, TESTKIT,
 ];
 
 /// Crates that work without keys, over any number of steps.
 const KEYLESS: [&str; 5] = [SERVER, REPOSITORY, PROTOCOL, METER, LAB];
 /// Crates that hold keys or names.
-const KEYED: [&str; 4] = [CRYPTO, TREE, ENGINE, DIAGNOSIS];
+const KEYED: [&str; 5] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE];
 
 /// Who may depend on `package`; the empty list means only in tests.
 fn dependents(package: &str) -> &'static [&'static str] {
     match package {
         FORMAT | SYS => &PRODUCT,
-        CRYPTO => &[TREE, ENGINE, CLI],
+        CRYPTO => &[TREE, ENGINE, STATE, CLI],
         TREE => &[ENGINE, CLI],
-        PROTOCOL => &[REPOSITORY, ENGINE, DIAGNOSIS, SERVER, CLI],
-        REPOSITORY => &[SERVER, ENGINE, CLI],
-        METER => &[ENGINE, LAB, DIAGNOSIS, SERVER, CLI],
-        LAB => &[DIAGNOSIS, SERVER, CLI],
-        ENGINE => &[DIAGNOSIS, CLI],
-        DIAGNOSIS | SERVER => &[CLI],
+        PROTOCOL => &[REPOSITORY, ENGINE, DIAGNOSIS, STATE, SERVER, CLI],
+        REPOSITORY => &[SERVER, ENGINE, STATE, CLI],
+        METER => &[ENGINE, LAB, DIAGNOSIS, STATE, SERVER, CLI],
+        LAB => &[DIAGNOSIS, STATE, SERVER, CLI],
+        ENGINE => &[DIAGNOSIS, STATE, CLI],
+        DIAGNOSIS => &[STATE, CLI],
+        STATE | SERVER => &[CLI],
         TESTKIT => &[BENCH],
         _ => &[],
     }

@@ -9,12 +9,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use holdall_engine::Run;
 use holdall_protocol::WireMeter;
+use holdall_state::{Identity, Pairings};
 
 use crate::config::{Folders, Settings, below_home, repository_below_home};
-use crate::exit::{Exit, Refusal, hint_of};
+use crate::exit::{Exit, Refusal, hint_of, is_forbidden};
 use crate::secrets::password::{PASSWORD, Passwords};
-use crate::state::identity::Identity;
-use crate::state::pairing::Pairings;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Output;
 
@@ -73,6 +72,16 @@ impl GlobalArgs {
     pub(crate) fn output(&self) -> Output {
         Output::new(self.json, self.quiet, self.verbose, self.no_color)
     }
+}
+
+/// Says where a machine can be kept whose user may not write where it would be.
+fn elsewhere(error: anyhow::Error) -> anyhow::Error {
+    if !is_forbidden(&error) {
+        return error;
+    }
+    let hint = "see who owns it, or set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR to folders that this \
+                user may write to";
+    Refusal::new(Exit::Failed, format!("{error:#}")).hint(hint).into()
 }
 
 /// Refuses a file that was named and is not there.
@@ -292,7 +301,7 @@ impl App {
     /// # Errors
     /// If the state folder cannot be used.
     pub(crate) fn identity(&self) -> Result<Identity> {
-        Identity::load_or_make(&self.folders.state)
+        Identity::load_or_make(&self.folders.state).map_err(|error| elsewhere(error.into()))
     }
 
     /// The servers that this machine was paired with.
@@ -300,11 +309,27 @@ impl App {
     /// # Errors
     /// If the state cannot be read.
     pub(crate) fn pairings(&self) -> Result<Pairings> {
-        Pairings::read(&self.folders.state)
+        Ok(Pairings::read(&self.folders.state)?)
     }
 
     /// A new run, which Ctrl-C stops.
     pub(crate) fn run(&self) -> Arc<Run> {
         self.interrupt.run(&self.wire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_write_there_is_told_how_to_be_a_machine_elsewhere() {
+        let hint = |kind| {
+            let error = anyhow::Error::from(std::io::Error::from(kind)).context("cannot make /x");
+            hint_of(&elsewhere(error)).unwrap()
+        };
+        assert!(hint(ErrorKind::ReadOnlyFilesystem).contains("HOLDALL_CONFIG_DIR"));
+        assert!(hint(ErrorKind::PermissionDenied).contains("HOLDALL_CONFIG_DIR"));
+        assert!(!hint(ErrorKind::StorageFull).contains("HOLDALL_CONFIG_DIR"));
     }
 }

@@ -9,8 +9,10 @@ use holdall_crypto::CryptoError;
 use holdall_engine::EngineError;
 use holdall_format::WrappingKind;
 use holdall_lab::LabError;
+use holdall_lab::report::ReportError;
 use holdall_protocol::RepositoryError;
 use holdall_server::ServerError;
+use holdall_state::{NOT_THERE, StateError, StateFile};
 use holdall_sys::limits::Lack;
 use rustix::io::Errno;
 
@@ -18,6 +20,10 @@ const UPDATE: &str = "another version of holdall wrote it: update this one if it
                       the two, and if not, restore with that one and make a new repository";
 const MAKE_ROOM: &str = "make room there, then try again: what was stored stays stored; if `df` shows room, see with \
                          `df -i` whether it can hold no more files";
+
+const GO_ON: &str = "`holdall check --repair` puts it back if its content is still stored; if the repository was set \
+                     back to an older copy, `holdall backup` goes on from there, and what came after that copy is lost, \
+                     unless whoever keeps the repository has it still";
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +105,11 @@ pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
         if let Some(refusal) = cause.downcast_ref::<Refusal>() {
             return refusal.exit;
         }
-        if let Some(error) = cause.downcast_ref::<EngineError>() {
+        if let Some(error) = engine_error(cause) {
             return of_engine(error);
+        }
+        if let Some(StateError::Gone(_)) = cause.downcast_ref() {
+            return Exit::Damage;
         }
         if let Some(error) = cause.downcast_ref::<RepositoryError>() {
             return of_repository(error);
@@ -169,6 +178,9 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
     if is_closed_pipe(error) {
         return None;
     }
+    if let Some(StateError::Gone(gone)) = state_error(error) {
+        return (gone.reason == NOT_THERE).then(|| GO_ON.to_owned());
+    }
     if let Some(hint) = hint_of_cause(error) {
         return Some(hint.to_owned());
     }
@@ -222,6 +234,9 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         }
         _ => {}
     }
+    if let Some(hint) = state_error(error).and_then(of_state) {
+        return Some(hint);
+    }
     match repository_error(error) {
         Some(RepositoryError::OtherFormat { .. }) => return Some(UPDATE),
         Some(RepositoryError::WrongServer { .. }) => {
@@ -261,6 +276,38 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         return Some(of_lack(lack));
     }
     system_cause(error).and_then(of_system).or_else(|| of_crypto_cause(crypto_error(error)?))
+}
+
+/// What helps where a file of the state folder is damaged, or what was named is no report.
+fn of_state(error: &StateError) -> Option<&'static str> {
+    let file = match error {
+        StateError::Damaged { file, .. } => file,
+        StateError::Report { error: ReportError::OtherVersion(_), .. } => {
+            return Some("use the holdall that wrote it, or a newer one");
+        }
+        StateError::Report { .. } => {
+            return Some(
+                "name a file that `--report FILE.json` wrote, or one of `holdall lab history`",
+            );
+        }
+        _ => return None,
+    };
+    Some(match file {
+        StateFile::Identity => {
+            "put back a copy of it; without one, move it away to be a new machine, which a server \
+             lets in by `holdall invite --for MACHINE`"
+        }
+        StateFile::Pairings => "put back a copy of it, or move it away and pair anew",
+        StateFile::Key => {
+            "put back a copy of it, or move it away and give the password, or `holdall pair \
+             --recovery-kit FILE`"
+        }
+        StateFile::Receipt => {
+            "put back a copy of it; without it a repository that was rolled back cannot be told: \
+             look at `holdall snapshots`, and move it away"
+        }
+        StateFile::Directory => return None,
+    })
 }
 
 /// What helps a process that lacks something.
@@ -365,15 +412,27 @@ fn system_cause(error: &anyhow::Error) -> Option<&std::io::Error> {
     error.chain().find_map(|cause| cause.downcast_ref())
 }
 
+fn state_error(error: &anyhow::Error) -> Option<&StateError> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
+/// An error of the engine, its own or one that the state folder met.
+fn engine_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a EngineError> {
+    match cause.downcast_ref() {
+        Some(StateError::Engine(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    }
+}
+
 fn repository_error(error: &anyhow::Error) -> Option<&RepositoryError> {
-    error.chain().find_map(|cause| match cause.downcast_ref() {
+    error.chain().find_map(|cause| match engine_error(cause) {
         Some(EngineError::Repository(error)) => Some(error),
         _ => cause.downcast_ref(),
     })
 }
 
 fn crypto_error(error: &anyhow::Error) -> Option<&CryptoError> {
-    error.chain().find_map(|cause| match cause.downcast_ref() {
+    error.chain().find_map(|cause| match engine_error(cause) {
         Some(EngineError::Crypto(error)) => Some(error),
         _ => cause.downcast_ref(),
     })

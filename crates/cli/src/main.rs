@@ -16,7 +16,6 @@ mod lab;
 mod opening;
 mod report;
 mod secrets;
-mod state;
 mod terminal;
 
 use std::process::ExitCode;

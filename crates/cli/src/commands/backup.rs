@@ -16,6 +16,7 @@ use holdall_engine::{
 use holdall_format::record_file;
 use holdall_meter::cost::Slowness;
 use holdall_meter::{Verdict, per_second};
+use holdall_state::{Emptied, NOT_THERE, Receipts};
 use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
@@ -33,8 +34,6 @@ use crate::opening::open;
 use crate::opening::patience;
 use crate::report::audits;
 use crate::report::listing;
-use crate::state::emptied::Emptied;
-use crate::state::receipts::{NOT_THERE, Receipts};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::{Shown, count, duration, local_time, size};
 use crate::terminal::progress::counted_ahead;
@@ -473,7 +472,8 @@ pub(crate) fn measured(
         app.output.detail(format_args!("{rule}: this rule met nothing"));
     }
     if let Err(error) = remembered {
-        let error = error.context("the snapshot was committed, but its receipt could not be kept");
+        let what = "the snapshot was committed, but its receipt could not be kept";
+        let error = anyhow::Error::from(error).context(what);
         app.output.failure(&error, Exit::Incomplete.code(), None);
         summary.problems += 1;
     }

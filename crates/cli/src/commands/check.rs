@@ -10,6 +10,7 @@ use holdall_engine::{
 };
 use holdall_format::record_file;
 use holdall_protocol::{RepairReport, ScrubDamage, ScrubProgress, ScrubReport};
+use holdall_state::Receipts;
 use serde::Serialize;
 
 use crate::app::App;
@@ -19,7 +20,6 @@ use crate::opening::open::{self, Patience};
 use crate::opening::second::{Second, SecondKey};
 use crate::report::listing;
 use crate::report::repairs::{self, MendArgs};
-use crate::state::receipts::Receipts;
 use crate::terminal::output::{JsonPath, Shown, count};
 use crate::terminal::progress::Meter;
 
@@ -167,7 +167,7 @@ impl Records {
             }
         };
         let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
-        let unlisted = missing.map(only_damage).transpose()?;
+        let unlisted = missing.map(|error| only_damage(error.into())).transpose()?;
         let gone: Vec<_> = listing::untold(app, access, &listed)?
             .into_iter()
             .map(|gone| gone_record(gone, access))

@@ -7,6 +7,7 @@ use holdall_diagnosis::{Forecast, Side, Usage, UsageCounters, judge, limited_sid
 use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, Snapshot};
 use holdall_format::RecordHash;
 use holdall_meter::{Verdict, per_second};
+use holdall_state::Receipts;
 use serde::Serialize;
 
 use super::backup::{cores, tell_lost};
@@ -19,7 +20,6 @@ use crate::opening::open;
 use crate::opening::second::{Second, SecondKey, about, find_damage_in};
 use crate::report::audits;
 use crate::report::listing;
-use crate::state::receipts::Receipts;
 use crate::terminal::output::{Output, Shown, count, duration, rfc3339, size};
 use crate::terminal::progress::watched;
 
@@ -160,7 +160,7 @@ impl Copying<'_> {
                 let receipts = Receipts::in_state(&self.app.folders.state);
                 if let Err(error) = receipts.remember(self.destination, &summary.stored_record) {
                     let what = "the copy was committed, but its receipt could not be kept";
-                    let error = error.context(what);
+                    let error = anyhow::Error::from(error).context(what);
                     self.app.output.failure(&error, Exit::Incomplete.code(), None);
                     self.is_incomplete = true;
                 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use holdall_diagnosis::Forecast;
 use holdall_engine::{Dump, DumpSummary};
+use holdall_state::private_file::sync_folder_of;
 use serde::Serialize;
 
 use crate::app::App;
@@ -18,7 +19,6 @@ use crate::arguments::sources::split_snapshot;
 use crate::exit::{Exit, Refusal};
 use crate::opening::open;
 use crate::report::listing;
-use crate::state::private_file::sync_folder_of;
 use crate::terminal::output::{Output, count, size};
 use crate::terminal::progress::watched;
 

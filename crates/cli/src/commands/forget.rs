@@ -9,6 +9,7 @@ use holdall_engine::{Access, Listed, Snapshot};
 use holdall_format::{MachineId, RecordHash, SeriesId};
 use holdall_protocol::{Buried, RepositoryError, WaitingDeletion};
 use holdall_repository::retention::{Aged, Backwards, Came, Reason, keep};
+use holdall_state::Receipts;
 use holdall_sys::{Clock, SystemClock};
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -24,7 +25,6 @@ use crate::exit::{Exit, Refusal};
 use crate::opening::keeper::Keeper;
 use crate::opening::open::{self, Patience};
 use crate::report::listing;
-use crate::state::receipts::Receipts;
 use crate::terminal::output::{Shown, local_time, rfc3339};
 
 /// Forgets snapshots: those that are named, or those that rules do not keep

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use holdall_protocol::RepositoryError;
+use holdall_state::Known;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::opening::create::{Cipher, NewKeys, check_kit_file};
-use crate::opening::known::Known;
 use crate::opening::open;
 use crate::secrets::password::take_new;
 

@@ -8,6 +8,7 @@ use holdall_crypto::{
     wrap_recovery,
 };
 use holdall_format::{Wrapping, WrappingKind};
+use holdall_state::private_file;
 use serde::Serialize;
 
 use crate::app::App;
@@ -15,7 +16,6 @@ use crate::exit::{Exit, Refusal, is_certain};
 use crate::opening::create::{check_kit_file, tell_kit};
 use crate::opening::key_set::KeySet;
 use crate::secrets::password::{chosen_anew, take_new};
-use crate::state::private_file;
 use crate::terminal::output::Shown;
 
 /// More than any file with a public key has.

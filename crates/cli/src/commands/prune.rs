@@ -4,6 +4,7 @@ use anyhow::{Context, Error, Result};
 use holdall_engine::gone_records;
 use holdall_format::RepositoryId;
 use holdall_protocol::{AskedPrune, PruneReport, Repository};
+use holdall_state::Receipts;
 use serde::Serialize;
 
 use crate::app::App;
@@ -12,7 +13,6 @@ use crate::exit::Exit;
 use crate::opening::keeper::Keeper;
 use crate::opening::open::{self, Patience};
 use crate::report::listing;
-use crate::state::receipts::Receipts;
 use crate::terminal::output::{Shown, count, local_time, rfc3339, size};
 
 /// Deletes what no snapshot needs any more

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use holdall_engine::{Access, Amendment, Snapshot};
 use holdall_format::limits::{RECORD_MAX_TAGS, RECORD_NAME_MAX_BYTES};
+use holdall_state::Receipts;
 use serde::Serialize;
 
 use crate::app::App;
@@ -11,7 +12,6 @@ use crate::commands::snapshots::{JsonSnapshot, print};
 use crate::exit::{Exit, Refusal};
 use crate::opening::open;
 use crate::report::listing;
-use crate::state::receipts::Receipts;
 use crate::terminal::output::Shown;
 
 /// Changes tags of snapshots, and pins them

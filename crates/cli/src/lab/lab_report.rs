@@ -9,15 +9,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use holdall_lab::Measurement;
-use holdall_lab::report::{Form, MAX_REPORT_BYTES, Report, ReportError, is_report};
-use holdall_sys::{Root, guarded};
+use holdall_lab::report::{Form, MAX_REPORT_BYTES, Report, is_report};
+use holdall_state::KeptReports;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::state::private_file;
-
-/// So many reports are kept; the oldest go.
-const MOST_KEPT: usize = 200;
 
 /// Where a report goes.
 #[derive(Debug, Clone, clap::Args)]
@@ -45,7 +41,8 @@ impl ReportArgs {
     /// # Errors
     /// If a file that was asked for cannot be written; that it cannot be kept is a note.
     pub(crate) fn finish(&self, app: &App, report: &Report) -> Result<()> {
-        if let Err(error) = Kept::in_state(&app.folders.state).keep(report) {
+        let kept = KeptReports::in_state(&app.folders.state).keep(report);
+        if let Err(error) = kept.map_err(anyhow::Error::from) {
             app.output.note(format_args!("this measurement is not in the history: {error:#}"));
         }
         for file in &self.report {
@@ -151,88 +148,6 @@ pub(crate) fn command_line(args: impl Iterator<Item = OsString>) -> String {
     words.join(" ")
 }
 
-/// Reads a report from a file that the user named.
-///
-/// # Errors
-/// [`Refusal`] if it is none.
-pub(crate) fn read(path: &Path) -> Result<Report> {
-    parse(path, private_file::read_named(path, MAX_REPORT_BYTES as u64)?)
-}
-
-fn parse(path: &Path, bytes: Option<Vec<u8>>) -> Result<Report> {
-    let bytes = bytes
-        .ok_or_else(|| Refusal::new(Exit::Failed, format!("{} is not there", path.display())))?;
-    Report::from_json(&bytes).map_err(|error| {
-        let hint = match error {
-            ReportError::OtherVersion(_) => "use the holdall that wrote it, or a newer one",
-            _ => "name a file that `--report FILE.json` wrote, or one of `holdall lab history`",
-        };
-        Refusal::new(Exit::Failed, format!("{}: {error}", path.display())).hint(hint).into()
-    })
-}
-
-/// The reports that are kept.
-pub(crate) struct Kept {
-    folder: PathBuf,
-}
-
-impl Kept {
-    /// Those in a state folder.
-    pub(crate) fn in_state(state: &Path) -> Self {
-        Self { folder: state.join("lab") }
-    }
-
-    /// Keeps one more, and lets the oldest go; never the new one, which seems to be the oldest where the
-    /// clock was set back.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub(crate) fn keep(&self, report: &Report) -> Result<()> {
-        let json = report.write(Form::Json);
-        let digest = blake3::hash(json.as_bytes()).to_hex();
-        let plain = |letter: &char| letter.is_ascii_alphanumeric();
-        let made: String = report.made.chars().filter(plain).take(32).collect();
-        let name = format!("{made}-{}.json", digest.as_str().get(..8).unwrap_or_default());
-        let new = self.folder.join(name);
-        private_file::write_new(&new, json.as_bytes())?;
-        let files = self.files()?;
-        let gone = files.len().saturating_sub(MOST_KEPT);
-        for old in files.iter().filter(|&file| *file != new).take(gone) {
-            guarded::place(old)
-                .remove_file()
-                .with_context(|| format!("cannot remove {}", old.display()))?;
-        }
-        Ok(())
-    }
-
-    /// The newest of those that can be read and are `wanted`.
-    pub(crate) fn newest(&self, wanted: impl Fn(&Report) -> bool) -> Option<Report> {
-        let files = self.files().ok()?;
-        files.iter().rev().filter_map(|file| Self::read(file).ok()).find(wanted)
-    }
-
-    /// Reads one of their files.
-    ///
-    /// # Errors
-    /// [`Refusal`] if it is no report.
-    pub(crate) fn read(file: &Path) -> Result<Report> {
-        parse(file, private_file::read(file, MAX_REPORT_BYTES as u64)?)
-    }
-
-    /// Their files, oldest first: their names begin with when they were made.
-    ///
-    /// # Errors
-    /// If the folder cannot be listed; that it is not there is none.
-    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
-        let names = match Root::guarded(&self.folder).names() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            names => names.with_context(|| format!("cannot list {}", self.folder.display()))?,
-        };
-        let files = names.into_iter().map(|name| self.folder.join(name));
-        Ok(files.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect())
-    }
-}
-
 /// A row in words, its figures in columns.
 pub(crate) fn row_in_words(row: &Measurement) -> String {
     let speed = row.bytes_per_second.map(|rate| holdall_meter::Unit::BytesPerSecond.show(rate));
@@ -250,46 +165,12 @@ pub(crate) fn row_in_words(row: &Measurement) -> String {
 mod tests {
     use super::*;
 
-    fn report(made: &str) -> Report {
-        Report::new("holdall lab quick".into(), made.into())
-    }
-
     #[test]
     fn a_token_is_in_no_report() {
         let line = |args: &[&str]| command_line(args.iter().map(OsString::from));
         let typed =
             ["/usr/bin/holdall", "lab", "net", "--token", "s3cret", "my nas", "--token=s3cret"];
         assert_eq!(line(&typed), "holdall lab net --token ... \"my nas\" --token=...");
-    }
-
-    #[test]
-    fn the_newest_are_kept_in_their_order_and_the_oldest_go() {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::in_state(folder.path());
-        assert_eq!(kept.files().unwrap(), [""; 0].map(PathBuf::from));
-        for at in 0..MOST_KEPT + 3 {
-            let made = format!("2026-11-22T00:{:02}:{:02}Z", at / 60, at % 60);
-            kept.keep(&report(&made)).unwrap();
-        }
-        let files = kept.files().unwrap();
-        assert_eq!(files.len(), MOST_KEPT);
-        assert_eq!(read(&files[0]).unwrap().made, "2026-11-22T00:00:03Z");
-        assert_eq!(read(&files[MOST_KEPT - 1]).unwrap().made, "2026-11-22T00:03:22Z");
-    }
-
-    #[test]
-    fn a_clock_that_was_set_back_does_not_cost_the_new_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = Kept::in_state(folder.path());
-        for at in 0..MOST_KEPT {
-            let made = format!("2026-11-22T00:{:02}:{:02}Z", at / 60, at % 60);
-            kept.keep(&report(&made)).unwrap();
-        }
-        kept.keep(&report("1970-01-01T00:00:01Z")).unwrap();
-        let files = kept.files().unwrap();
-        assert_eq!(files.len(), MOST_KEPT);
-        let made = |at: usize| read(&files[at]).unwrap().made;
-        assert_eq!([made(0), made(1)], ["1970-01-01T00:00:01Z", "2026-11-22T00:00:01Z"]);
     }
 
     #[test]
@@ -301,7 +182,7 @@ mod tests {
         assert!(refused.message.contains("thesis.txt") && refused.exit == Exit::Usage);
         check_place(folder.path()).unwrap_err();
         check_place(&at("none/new.txt")).unwrap_err();
-        let text = report("now").write(Form::Text);
+        let text = Report::new("holdall lab quick".into(), "now".into()).write(Form::Text);
         for name in ["new.txt", "empty.txt"] {
             fs::write(at("empty.txt"), "").unwrap();
             check_place(&at(name)).unwrap();
@@ -315,14 +196,5 @@ mod tests {
         assert_eq!(fs::read_to_string(at("new.txt")).unwrap(), "holdall lab, another");
         assert_eq!(fs::metadata(at("new.txt")).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing else stays");
-    }
-
-    #[test]
-    fn a_file_that_is_no_report_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.json");
-        std::fs::write(&path, "{}").unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("no report"));
-        assert!(read(&folder.path().join("none")).unwrap_err().to_string().contains("not there"));
     }
 }

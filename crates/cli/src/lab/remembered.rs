@@ -1,19 +1,15 @@
 //! What this computer remembers in its state folder, for estimates and verdicts: the runs before, and the newest
 //! measurement of the way to a repository.
 
-use std::path::PathBuf;
-
-use anyhow::Result;
-use holdall_diagnosis::speed_history::{Kind, LIMIT_BYTES, Run, SpeedHistory};
+use holdall_diagnosis::speed_history::{Kind, Run, SpeedHistory};
 use holdall_diagnosis::{Ceilings, Forecast, OwnLimit};
 use holdall_engine::Access;
 use holdall_meter::cost::Slowness;
+use holdall_state::{KeptReports, RunHistory};
 
 use crate::app::App;
 use crate::arguments::sources;
-use crate::lab::lab_report::Kept;
 use crate::opening::open::Where;
-use crate::state::private_file;
 
 /// Where backups go: a directory's path, or the id of a server's repository. `None` where nothing is named
 /// or paired.
@@ -34,25 +30,12 @@ pub(crate) fn place(app: &App) -> Option<String> {
 
 /// The runs before; none if their file cannot be read.
 pub(crate) fn speed_history(app: &App) -> SpeedHistory {
-    let lines = private_file::read(&history_file(app), LIMIT_BYTES).ok().flatten();
-    SpeedHistory::of_lines(&lines.unwrap_or_default())
+    RunHistory::in_state(&app.folders.state).read()
 }
 
-/// Adds a run, and says whether it was slower than those before it. That the history cannot be
-/// written fails no backup.
+/// Adds a run, and says whether it was slower than those before it.
 pub(crate) fn add(app: &App, run: Run) -> Option<Slowness> {
-    let mut history = speed_history(app);
-    let slowness = history.add(run);
-    let _ = keep(app, &history);
-    slowness
-}
-
-fn keep(app: &App, history: &SpeedHistory) -> Result<()> {
-    private_file::replace(&history_file(app), &history.to_lines()?)
-}
-
-fn history_file(app: &App) -> PathBuf {
-    app.folders.state.join("speed-history.jsonl")
+    RunHistory::in_state(&app.folders.state).add(run)
 }
 
 /// What the newest `lab path` to where backups go found, if one is kept.
@@ -63,7 +46,7 @@ pub(crate) fn ceilings(app: &App) -> Option<Ceilings> {
 /// The same of the path to a place.
 pub(crate) fn ceilings_of_place(app: &App, place: &str) -> Option<Ceilings> {
     let newest =
-        Kept::in_state(&app.folders.state).newest(|report| Ceilings::lead_to(place, report));
+        KeptReports::in_state(&app.folders.state).newest(|report| Ceilings::lead_to(place, report));
     newest.map(Ceilings::of)
 }
 

@@ -11,11 +11,11 @@ use holdall_crypto::{
 use holdall_engine::Place;
 use holdall_format::{PublicKey, Suite};
 use holdall_protocol::NewRepository;
+use holdall_state::private_file;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, is_certain};
-use crate::state::private_file;
 use crate::terminal::output::plain;
 
 /// Leaves of 2^3 entries on average: `docs/decisions/0002-leaves-of-eight-inline-512.md`.

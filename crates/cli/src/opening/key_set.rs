@@ -7,15 +7,13 @@ use holdall_crypto::{
 };
 use holdall_format::limits::{LABEL_MAX_BYTES, WRAPPINGS_MAX};
 use holdall_format::{Spare, Wrapping, WrappingSet};
+use holdall_state::{KeptKeys, KeptParts, Known};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::opening::create::recovery_kit;
-use crate::opening::known::Known;
 use crate::opening::open::{self, Opened, Patience};
 use crate::opening::unlock::kept_key;
-use crate::state::kept_parts::KeptParts;
-use crate::state::pairing::KeptKeys;
 
 /// What a number behind a label takes.
 const NUMBER_MAX_BYTES: usize = 3;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,14 @@ use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
 };
 use holdall_repository::EmbeddedRepository;
+use holdall_state::{Directories, KeptKeys, KeptParts, Known, Pairing, Pairings, directory_name};
 use holdall_sys::SystemClock;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, is_wrong_server};
 use crate::opening::keeper::Keeper;
-use crate::opening::known::{self, Directories, Known};
+use crate::opening::known;
 use crate::opening::unlock::key_ring;
-use crate::state::kept_parts::KeptParts;
-use crate::state::pairing::{KeptKeys, Pairing, Pairings};
 
 /// The port of a server that is named without one.
 pub(crate) const DEFAULT_PORT: u16 = 7443;
@@ -362,11 +361,6 @@ pub(crate) fn lacking(app: &App) -> Result<Vec<String>> {
 pub(crate) fn last_opened(app: &App, folder: &Path) -> Option<String> {
     let known = Directories::in_state(&app.folders.state).get(&directory_name(folder)).ok()??;
     Some(known.repository.to_string())
-}
-
-/// A name that no other directory has, made of one that may be too long for a file's.
-fn directory_name(folder: &Path) -> String {
-    blake3::hash(folder.as_os_str().as_bytes()).to_hex().chars().take(32).collect()
 }
 
 fn paired(

@@ -6,12 +6,12 @@ use holdall_crypto::{
     CryptoError, KeyRing, Opening, RepositoryKeys, check_wrappings, stretching_bytes, unwrap,
 };
 use holdall_format::{RepositoryId, WrappingSet};
+use holdall_state::KeptKeys;
 
 use crate::app::App;
 use crate::opening::known;
 use crate::secrets::own_key;
 use crate::secrets::password::explained;
-use crate::state::pairing::KeptKeys;
 use crate::terminal::little_memory::fits_memory;
 
 /// The key ring that is wrapped in `set`: the one that is kept on this machine, or unwrapped with the
@@ -69,5 +69,5 @@ fn is_rotated(set: &WrappingSet, kept: &KeyRing) -> Result<bool, CryptoError> {
 /// # Errors
 /// If it cannot be read.
 pub(crate) fn kept_key(app: &App, repository: RepositoryId) -> Result<Option<KeyRing>> {
-    KeptKeys::in_state(&app.folders.state).get(repository)
+    Ok(KeptKeys::in_state(&app.folders.state).get(repository)?)
 }

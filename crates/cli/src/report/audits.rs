@@ -2,11 +2,11 @@
 
 use anyhow::Error;
 use holdall_engine::{Access, AuditReport, EngineError, Listed, audit, snapshots};
+use holdall_state::Receipts;
 use holdall_sys::{Clock, SystemClock};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
-use crate::state::receipts::Receipts;
 use crate::terminal::output::{Shown, count};
 
 const HINT: &str = "`holdall check --verify` names everything that is damaged; `holdall check --repair \
@@ -49,7 +49,9 @@ pub(crate) fn tell(app: &App, access: &Access) {
 fn list(app: &App, access: &Access) -> Result<Listed, EngineError> {
     let listed = snapshots(access)?;
     let checked = Receipts::in_state(&app.folders.state).check(access, &listed);
-    checked.map_err(|error| EngineError::damaged("the list of snapshots", format!("{error:#}")))?;
+    let damaged =
+        |error| EngineError::damaged("the list of snapshots", format!("{:#}", Error::from(error)));
+    checked.map_err(damaged)?;
     Ok(listed)
 }
 

@@ -5,11 +5,11 @@ use holdall_engine::{
     Access, BreakKind, ChainBreak, DamagedRecord, EngineError, GoneRecord, Listed, Snapshot,
 };
 use holdall_format::{MachineId, RecordHash, RecordKind, record_file};
+use holdall_state::{Gone, NOT_THERE, Receipts};
 
 use crate::app::App;
 use crate::arguments::filter::Wanted;
 use crate::exit::{Exit, Refusal, exit_of};
-use crate::state::receipts::{NOT_THERE, Receipts, gone_since};
 use crate::terminal::output::{Output, Shown, local_time};
 
 /// Damaged records that are told one by one.
@@ -214,7 +214,7 @@ pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result
     let is_in_directory = access.is_in_directory();
     let gone = gone.into_iter().take(DAMAGED_TOLD);
     gone.for_each(|gone| app.damage(&is_gone(gone, is_in_directory).into()));
-    Receipts::in_state(&app.folders.state).check(access, listed)
+    Ok(Receipts::in_state(&app.folders.state).check(access, listed)?)
 }
 
 /// Records that are gone, and of which neither the next of a chain nor a receipt tells.
@@ -246,7 +246,8 @@ pub(crate) fn is_gone(gone: &GoneRecord, is_in_directory: bool) -> Refusal {
             format!("{way_out}; `holdall backup` on the machine that made it goes on without it")
         }
     };
-    gone_since(&gone.id, is_amendment, NOT_THERE).hint(hint)
+    let gone = Gone { record: gone.id, is_amendment, reason: NOT_THERE };
+    Refusal::new(Exit::Damage, gone.to_string()).hint(hint)
 }
 
 /// What can be done about a record that is damaged or gone, named by its file.

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use holdall_crypto::OwnPrivateKey;
+use holdall_state::private_file;
 use zeroize::Zeroizing;
 
 use crate::exit::{Exit, Refusal};
 use crate::secrets::password::Passwords;
 use crate::secrets::password::explained;
-use crate::state::private_file;
 
 /// More than any identity file or SSH key has.
 const LIMIT_BYTES: u64 = 1 << 20;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::forgetting::forge_tombstone;
 use crate::house::{Machine, Server};
 use holdall_format::TombstoneReason;
+use holdall_testkit::Random;
 
 /// Files of a few KiB each that do not compress, so that many share a block.
 const FILES: u32 = 600;
@@ -28,9 +29,7 @@ fn thin_out(source: &Path, one_in: u32) {
 }
 
 fn noise(seed: u32) -> Vec<u8> {
-    let mut bytes = vec![0; 8000];
-    blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
-    bytes
+    Random::new(seed.into()).bytes(8000)
 }
 
 fn assert_restores(machine: &Machine, args: &[&str], source: &Path, out: &Path) {

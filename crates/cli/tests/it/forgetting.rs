@@ -8,6 +8,7 @@ use holdall_crypto::SigningKey;
 use holdall_format::{RecordHash, TombstoneReason};
 use holdall_repository::Store;
 use holdall_sys::SystemClock;
+use holdall_testkit::Random;
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, Server, files_below};
@@ -51,9 +52,7 @@ impl Kept {
 
 /// A megabyte that does not compress.
 fn noise(seed: u8) -> Vec<u8> {
-    let mut bytes = vec![0; 1 << 20];
-    blake3::Hasher::new_keyed(&[seed; 32]).finalize_xof().fill(&mut bytes);
-    bytes
+    Random::new(seed.into()).bytes(1 << 20)
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use holdall_testkit::Random;
+
 use crate::house::{Machine, Outcome, Server, is_root, open_at_once};
 
 /// A user that runs nothing else, since the system counts all threads of a user.
@@ -165,10 +167,7 @@ fn with_few_open_files_it_is_not_the_server_that_can_not_be_reached() {
 #[test]
 fn a_file_longer_than_the_process_may_write_is_an_error_of_that_file() {
     let Some(limited) = Limited::new(USER) else { return };
-    let noise: Vec<u8> =
-        (0..3_000_000u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
-    let noise: Vec<u8> = noise.chunks(64).flat_map(|part| *blake3::hash(part).as_bytes()).collect();
-    fs::write(limited.machine.path("source").join("big"), noise).unwrap();
+    fs::write(limited.machine.path("source").join("big"), Random::new(1).bytes(6_000_000)).unwrap();
     let limit = ["prlimit", "--fsize=1000000"];
     let ended = limited.backup(&limit).expect(1);
     assert!(

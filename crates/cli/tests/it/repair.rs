@@ -5,13 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use holdall_testkit::Random;
+
 use crate::house::{Machine, Server, files_below, text};
 
 /// Bytes that do not compress.
 pub(crate) fn noise(seed: u8, len_bytes: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len_bytes];
-    blake3::Hasher::new_keyed(&[seed; 32]).finalize_xof().fill(&mut bytes);
-    bytes
+    Random::new(seed.into()).bytes(len_bytes)
 }
 
 /// Waits until no file is so young that a backup reads it again: only time makes it older.

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use holdall_lab::report::{Comparison, Limited, Report, compare};
+use holdall_state::read_report;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::lab::lab_report;
 use crate::terminal::output::{Output, Shown};
 
 /// Puts two reports beside each other
@@ -39,7 +39,7 @@ fn shown(text: &str) -> String {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let (first, second) = (lab_report::read(&args.first)?, lab_report::read(&args.second)?);
+    let (first, second) = (read_report(&args.first)?, read_report(&args.second)?);
     let compared = compare(&first, &second);
     tell_heads([(&args.first, &first), (&args.second, &second)], &app.output)?;
     tell_differences(&compared, &app.output)?;

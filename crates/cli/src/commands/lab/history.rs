@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use holdall_lab::report::Report;
+use holdall_state::KeptReports;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::lab::lab_report::Kept;
 use crate::terminal::output::{JsonPath, Shown};
 
 /// Lists what the lab measured on this computer before
@@ -34,11 +34,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         measurements: usize,
         fastest_bytes_per_second: Option<f64>,
     }
-    let files = Kept::in_state(&app.folders.state).files()?;
+    let files = KeptReports::in_state(&app.folders.state).files()?;
     let skipped = files.len().saturating_sub(args.last.unwrap_or(usize::MAX));
     for file in files.iter().skip(skipped) {
         // One that is damaged costs itself alone.
-        let report = match Kept::read(file) {
+        let report = match KeptReports::read(file).map_err(anyhow::Error::from) {
             Ok(report) => report,
             Err(error) => {
                 app.output.note(format_args!("{error:#}"));

@@ -19,6 +19,7 @@ use holdall_protocol::{
     MachineIdentity, NewRepository, RepositoryError, ServerAddress, fingerprint, shown_identity,
 };
 use holdall_repository::{newest_generation_in, newest_wrappings_in};
+use holdall_state::KeptKeys;
 use serde::Serialize;
 
 use super::{Summary, keep, kit_file};
@@ -26,7 +27,6 @@ use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::opening::create::usual_config;
 use crate::opening::open::{self, Opened, Patience, Where};
-use crate::state::pairing::KeptKeys;
 
 /// What a repository was given.
 const CONFIG_ANEW: &str = "had lost its configuration, and has a new one, made from the recovery kit: its passwords, kits \

@@ -3,11 +3,10 @@
 use anyhow::Result;
 use holdall_format::RepositoryId;
 use holdall_protocol::{FormerAccount, Invite};
+use holdall_state::{Pairing, Receipts};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::state::pairing::Pairing;
-use crate::state::receipts::Receipts;
 
 /// What there was.
 pub(crate) struct Former {

@@ -5,13 +5,13 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use holdall_crypto::{KeyRing, RecoveryKit};
 use holdall_protocol::Invite;
+use holdall_state::private_file;
 use zeroize::Zeroizing;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::opening::create::{Cipher, NewKeys, check_kit_file};
 use crate::opening::unlock::kept_key;
-use crate::state::private_file;
 
 /// The longest recovery kit that is read.
 const KIT_MAX_BYTES: u64 = 64 << 10;

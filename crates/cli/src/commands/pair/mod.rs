@@ -13,6 +13,7 @@ use holdall_crypto::KeyRing;
 use holdall_engine::{Access, EngineError, Place};
 use holdall_format::WrappingSet;
 use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerAddress};
+use holdall_state::{KeptKeys, Pairing, Pairings};
 use serde::Serialize;
 
 use crate::app::{App, Preset};
@@ -23,7 +24,6 @@ use crate::opening::open::{self, Patience, Where};
 use crate::opening::unlock;
 use crate::report::listing;
 use crate::secrets::password::take_new;
-use crate::state::pairing::{KeptKeys, Pairing, Pairings};
 use former::Former;
 use kit_file::KitFile;
 

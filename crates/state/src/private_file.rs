@@ -6,17 +6,18 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use anyhow::{Context, Result};
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_protocol::RepositoryError;
 use holdall_repository::{rename_no_replace, sync_dir, sync_folder};
 use holdall_sys::{PathBeneath, guarded, raw_file};
 
+use crate::error::StateError;
+
 /// Makes a folder that only its owner can enter, with those above it.
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn make_folder(folder: &Path) -> Result<()> {
+pub fn make_folder(folder: &Path) -> Result<(), StateError> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -26,7 +27,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     }
     match holdall_sys::make_folder(folder, 0o700) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-        made => made.with_context(|| format!("cannot make {}", folder.display()))?,
+        made => made.map_err(StateError::io(format!("cannot make {}", folder.display())))?,
     }
     // What is durable in it would be lost with its name.
     match sync_above(&guarded::place(folder)) {
@@ -44,7 +45,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, StateError> {
     write_whole(path, bytes, rename_no_replace)
 }
 
@@ -52,7 +53,7 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool> {
 ///
 /// # Errors
 /// What the system says; the old file stays.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), StateError> {
     write_whole(path, bytes, |from, to| from.rename(to).map(|()| true)).map(drop)
 }
 
@@ -61,22 +62,21 @@ fn write_whole(
     path: &Path,
     bytes: &[u8],
     put: impl FnOnce(&PathBeneath, &PathBeneath) -> io::Result<bool>,
-) -> Result<bool> {
+) -> Result<bool, StateError> {
     make_folder(folder_of(path))?;
     let place = guarded::place(path);
     let mut name = [0; 8];
     SystemEntropy.fill(&mut name);
     let beside = place.with_file_name(format!(".{:016x}.new", u64::from_le_bytes(name)));
-    let mut file = beside
-        .create_new(0o600)
-        .with_context(|| format!("cannot write in {}", folder_of(path).display()))?;
+    let cannot = || StateError::io(format!("cannot write in {}", folder_of(path).display()));
+    let mut file = beside.create_new(0o600).map_err(cannot())?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     let is_put = written.and_then(|()| put(&beside, &place));
     if !matches!(is_put, Ok(true)) {
         // What is left of it is in nobody's way.
         let _ = beside.remove_file();
     }
-    let is_put = is_put.with_context(|| format!("cannot write {}", path.display()))?;
+    let is_put = is_put.map_err(StateError::io(format!("cannot write {}", path.display())))?;
     if is_put {
         sync_above(&place)?;
     }
@@ -87,7 +87,7 @@ fn write_whole(
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn read(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
+pub fn read(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateError> {
     read_opened(path, guarded::open_regular(path), limit_bytes)
 }
 
@@ -95,19 +95,25 @@ pub(crate) fn read(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn read_named(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
+pub fn read_named(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateError> {
     read_opened(path, raw_file::open_regular(path), limit_bytes)
 }
 
-fn read_opened(path: &Path, opened: io::Result<File>, limit_bytes: u64) -> Result<Option<Vec<u8>>> {
-    let what = || format!("cannot read {}", path.display());
+fn read_opened(
+    path: &Path,
+    opened: io::Result<File>,
+    limit_bytes: u64,
+) -> Result<Option<Vec<u8>>, StateError> {
+    let cannot = || StateError::io(format!("cannot read {}", path.display()));
     let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.with_context(what)?,
+        opened => opened.map_err(cannot())?,
     };
     let mut bytes = Vec::new();
-    file.take(limit_bytes + 1).read_to_end(&mut bytes).with_context(what)?;
-    anyhow::ensure!(bytes.len() as u64 <= limit_bytes, "{} is too long", path.display());
+    file.take(limit_bytes + 1).read_to_end(&mut bytes).map_err(cannot())?;
+    if bytes.len() as u64 > limit_bytes {
+        return Err(StateError::TooLong(path.to_owned()));
+    }
     Ok(Some(bytes))
 }
 
@@ -115,16 +121,16 @@ fn read_opened(path: &Path, opened: io::Result<File>, limit_bytes: u64) -> Resul
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn hand_out(path: &Path, text: &str) -> Result<()> {
-    let what = || format!("cannot write {}", path.display());
+pub fn hand_out(path: &Path, text: &str) -> Result<(), StateError> {
+    let cannot = || StateError::io(format!("cannot write {}", path.display()));
     // It stays with who asked for it, whoever the folder belongs to.
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .with_context(what)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).with_context(what)?;
+        .map_err(cannot())?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(cannot())?;
     sync_folder_of(path)
 }
 
@@ -141,7 +147,7 @@ fn folder_of(path: &Path) -> &Path {
 ///
 /// # Errors
 /// If the system cannot.
-pub(crate) fn sync_folder_of(path: &Path) -> Result<()> {
+pub fn sync_folder_of(path: &Path) -> Result<(), StateError> {
     Ok(sync_dir(folder_of(path))?)
 }
 

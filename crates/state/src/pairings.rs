@@ -1,40 +1,33 @@
-//! The servers that this machine was paired with, and the keys that it keeps for them.
+//! The servers that this machine was paired with.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use holdall_crypto::{CryptoError, KeyRing, SigningKey};
-use holdall_format::{PublicKey, RepositoryId};
+use holdall_format::PublicKey;
 use holdall_protocol::{INVITE_MAX_ADDRESSES, Invite};
 use serde::{Deserialize, Serialize};
-use zeroize::Zeroizing;
 
-use crate::exit::{Exit, Refusal};
-use crate::state::hex;
-use crate::state::private_file;
+use crate::error::{StateError, StateFile};
+use crate::hex;
+use crate::private_file;
 
 const LIMIT_BYTES: u64 = 1 << 20;
 /// Most addresses that are kept of a server: those of an invite, and as many that were learned.
 const MAX_ADDRESSES: usize = 2 * INVITE_MAX_ADDRESSES;
-/// What helps where a kept key is damaged.
-const ANOTHER_KEY: &str = "put back a copy of it, or move it away and give the password, or `holdall \
-                           pair --recovery-kit FILE`";
-
 /// One repository on one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Pairing {
+pub struct Pairing {
     /// Where the server may be reached, `HOST:PORT` each, the most likely first.
-    pub(crate) addresses: Vec<String>,
+    pub addresses: Vec<String>,
     /// The server's identity key, in hexadecimal digits: whoever has another is not the server.
-    pub(crate) identity: String,
+    pub identity: String,
     /// The repository's name there.
-    pub(crate) name: String,
+    pub name: String,
     /// The repository's id.
-    pub(crate) repository: String,
+    pub repository: String,
     /// Whether this machine only reads there, signed in with a recovery kit's key.
     #[serde(default)]
-    pub(crate) reads_only: bool,
+    pub reads_only: bool,
 }
 
 impl Pairing {
@@ -42,18 +35,18 @@ impl Pairing {
     ///
     /// # Errors
     /// If the state says nonsense.
-    pub(crate) fn identity(&self) -> Result<PublicKey> {
-        let bytes = hex::decode(&self.identity).context("the pinned identity is damaged")?;
+    pub fn identity(&self) -> Result<PublicKey, StateError> {
+        let bytes = hex::decode(&self.identity).ok_or(StateError::PinnedIdentity)?;
         Ok(PublicKey::from_bytes(*bytes))
     }
 
     /// Whether that is one of its server's known addresses.
-    pub(crate) fn is_at(&self, address: &str) -> bool {
+    pub fn is_at(&self, address: &str) -> bool {
         self.addresses.iter().any(|of| of == address)
     }
 
     /// The known addresses of its server, the one that was `named` first.
-    pub(crate) fn addresses_from(&self, named: Option<&str>) -> Vec<String> {
+    pub fn addresses_from(&self, named: Option<&str>) -> Vec<String> {
         let known = self.addresses.iter().map(String::as_str);
         let others = known.filter(|other| Some(*other) != named);
         named.into_iter().chain(others).map(str::to_owned).collect()
@@ -61,7 +54,7 @@ impl Pairing {
 
     /// Where its server is looked for. At an address that was `named` and is not known, only there:
     /// somebody may mean another server.
-    pub(crate) fn hosts(&self, named: Option<&str>) -> Vec<String> {
+    pub fn hosts(&self, named: Option<&str>) -> Vec<String> {
         match named {
             Some(address) if !self.is_at(address) => vec![address.to_owned()],
             _ => self.addresses_from(named),
@@ -71,7 +64,7 @@ impl Pairing {
 
 /// All of them; the last one is the default repository.
 #[derive(Debug)]
-pub(crate) struct Pairings {
+pub struct Pairings {
     state: PathBuf,
     all: Vec<Pairing>,
 }
@@ -81,36 +74,35 @@ impl Pairings {
     ///
     /// # Errors
     /// If the file cannot be read or understood.
-    pub(crate) fn read(state: &Path) -> Result<Self> {
+    pub fn read(state: &Path) -> Result<Self, StateError> {
         let path = Self::path(state);
         let all = match private_file::read(&path, LIMIT_BYTES)? {
-            Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-                damaged(&path, &error).hint("put back a copy of it, or move it away and pair anew")
-            })?,
+            Some(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| StateError::damaged(StateFile::Pairings, &path, error))?,
             None => Vec::new(),
         };
         Ok(Self { state: state.to_owned(), all })
     }
 
     /// The pairing with that repository.
-    pub(crate) fn of(&self, repository: &str) -> Option<&Pairing> {
+    pub fn of(&self, repository: &str) -> Option<&Pairing> {
         self.all.iter().find(|pairing| pairing.repository == repository)
     }
 
     /// The default repository, if this machine was paired.
-    pub(crate) fn default(&self) -> Option<&Pairing> {
+    pub fn default(&self) -> Option<&Pairing> {
         self.all.last()
     }
 
     /// The names of the repositories that it may use on the server at an address, the newest pairing's first.
-    pub(crate) fn names_at(&self, address: &str) -> Vec<&str> {
+    pub fn names_at(&self, address: &str) -> Vec<&str> {
         let there = self.all.iter().rev().filter(|pairing| pairing.is_at(address));
         there.map(|pairing| &*pairing.name).collect()
     }
 
     /// The newest pairing with a server at `address`; without one there, the only one of that name,
     /// since servers move, and the pinned identity tells whether it is the same. `name` may be empty.
-    pub(crate) fn find(&self, address: &str, name: &str) -> Option<&Pairing> {
+    pub fn find(&self, address: &str, name: &str) -> Option<&Pairing> {
         let named = |pairing: &&Pairing| name.is_empty() || pairing.name == name;
         let there = |pairing: &&Pairing| pairing.is_at(address);
         let found = self.all.iter().rev().filter(there).find(named);
@@ -123,7 +115,7 @@ impl Pairings {
 
     /// The newest pairing by an invite with the server that made this one, as its addresses or its
     /// identity tell; else the newest by an invite.
-    pub(crate) fn by_invite(&self, invite: &Invite) -> Option<&Pairing> {
+    pub fn by_invite(&self, invite: &Invite) -> Option<&Pairing> {
         let identity = invite.identity.to_string();
         let is_there = |pairing: &&Pairing| {
             pairing.identity == identity
@@ -138,7 +130,7 @@ impl Pairings {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(crate) fn learn(&mut self, repository: &str, address: &str) -> Result<()> {
+    pub fn learn(&mut self, repository: &str, address: &str) -> Result<(), StateError> {
         let mut all = self.all.iter_mut();
         let Some(pairing) = all.find(|pairing| pairing.repository == repository) else {
             return Ok(());
@@ -156,7 +148,7 @@ impl Pairings {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(crate) fn prefer(&mut self, repository: &str) -> Result<()> {
+    pub fn prefer(&mut self, repository: &str) -> Result<(), StateError> {
         match self.of(repository).cloned() {
             Some(pairing) => self.keep(pairing),
             None => Ok(()),
@@ -167,13 +159,13 @@ impl Pairings {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(crate) fn keep(&mut self, pairing: Pairing) -> Result<()> {
+    pub fn keep(&mut self, pairing: Pairing) -> Result<(), StateError> {
         self.all.retain(|other| other.repository != pairing.repository);
         self.all.push(pairing);
         self.write()
     }
 
-    fn write(&self) -> Result<()> {
+    fn write(&self) -> Result<(), StateError> {
         private_file::replace(&Self::path(&self.state), &serde_json::to_vec_pretty(&self.all)?)
     }
 
@@ -182,74 +174,9 @@ impl Pairings {
     }
 }
 
-fn damaged(path: &Path, reason: &dyn std::fmt::Display) -> Refusal {
-    Refusal::new(Exit::Failed, format!("{} is damaged: {reason}", path.display()))
-}
-
-/// The key rings of paired repositories, a file of mode 0600 each.
-pub(crate) struct KeptKeys {
-    folder: PathBuf,
-}
-
-impl KeptKeys {
-    /// Those in a state folder.
-    pub(crate) fn in_state(state: &Path) -> Self {
-        Self { folder: state.join("keys") }
-    }
-
-    /// The key ring of a repository, if it is kept here.
-    ///
-    /// # Errors
-    /// If the file cannot be read or understood.
-    pub(crate) fn get(&self, repository: RepositoryId) -> Result<Option<KeyRing>> {
-        let path = self.folder.join(repository.to_string());
-        let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
-        let ring = KeyRing::decode(&Zeroizing::new(bytes));
-        Ok(Some(ring.map_err(|error| damaged(&path, &error).hint(ANOTHER_KEY))?))
-    }
-
-    /// The key with which a recovery kit signs in to read a repository, if it is kept here.
-    ///
-    /// # Errors
-    /// If the file cannot be read or understood.
-    pub(crate) fn reader(&self, repository: &str) -> Result<Option<SigningKey>> {
-        let path = self.folder.join(format!("{repository}.reader"));
-        let Some(bytes) = private_file::read(&path, LIMIT_BYTES)? else { return Ok(None) };
-        let bytes = Zeroizing::new(bytes);
-        let text = std::str::from_utf8(&bytes).unwrap_or_default();
-        let seed = hex::decode(text.trim_end())
-            .ok_or_else(|| damaged(&path, &"it is not 64 hexadecimal digits").hint(ANOTHER_KEY))?;
-        Ok(Some(SigningKey::from_seed(&seed)))
-    }
-
-    /// Keeps a repository's key ring; one that is kept and can be read is replaced only by one that
-    /// continues it, or a keeper that sets the keys back could have this computer forget an epoch.
-    ///
-    /// # Errors
-    /// [`CryptoError::SetBack`] if the ring does not continue the kept one; if it cannot be written.
-    pub(crate) fn keep(&self, repository: RepositoryId, ring: &KeyRing) -> Result<()> {
-        let kept = self.get(repository).ok().flatten();
-        if kept.is_some_and(|kept| !ring.continues(&kept)) {
-            return Err(CryptoError::SetBack.into());
-        }
-        let path = self.folder.join(repository.to_string());
-        private_file::replace(&path, &ring.encode())
-    }
-
-    /// Keeps the key with which a recovery kit signs in.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub(crate) fn keep_reader(&self, repository: RepositoryId, key: &SigningKey) -> Result<()> {
-        let path = self.folder.join(format!("{repository}.reader"));
-        private_file::replace(&path, hex::encode(key.seed()).as_bytes())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use holdall_crypto::SystemEntropy;
 
     fn pairing(address: &str, name: &str) -> Pairing {
         Pairing {
@@ -306,23 +233,5 @@ mod tests {
         assert_eq!(pairing.hosts(Some("b:1")), ["b:1", "a:1"]);
         assert_eq!(pairing.hosts(Some("c:1")), ["c:1"]);
         assert_eq!(pairing.addresses_from(Some("c:1")), ["c:1", "a:1", "b:1"]);
-    }
-
-    #[test]
-    fn a_kept_key_reads_back() {
-        let state = tempfile::tempdir().unwrap();
-        let keys = KeptKeys::in_state(state.path());
-        let repository = RepositoryId::from_bytes([3; 16]);
-        assert!(keys.get(repository).unwrap().is_none());
-        let ring = KeyRing::from_master([9; 32]);
-        keys.keep(repository, &ring).unwrap();
-        assert_eq!(keys.get(repository).unwrap().unwrap().encode(), ring.encode());
-        let rotated = ring.with_new_epoch(&mut SystemEntropy).unwrap();
-        keys.keep(repository, &rotated).unwrap();
-        assert!(keys.keep(repository, &ring).is_err());
-        assert_eq!(keys.get(repository).unwrap().unwrap().encode(), rotated.encode());
-        std::fs::write(state.path().join("keys").join(repository.to_string()), "x").unwrap();
-        assert!(keys.get(repository).is_err());
-        keys.keep(repository, &ring).unwrap();
     }
 }

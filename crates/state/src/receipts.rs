@@ -7,7 +7,6 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
 use bytes::Bytes;
 use holdall_engine::{Access, Listed, Snapshot, each_record_behind};
 use holdall_format::{
@@ -16,20 +15,20 @@ use holdall_format::{
 };
 use holdall_protocol::{ListedRecord, Repository};
 
-use crate::exit::{Exit, Refusal, is_forbidden};
-use crate::state::private_file;
+use crate::error::{Gone, StateError, StateFile};
+use crate::private_file;
 
 /// More than any stored record has.
 const LIMIT_BYTES: u64 = 4 << 20;
 
 /// The last receipts.
-pub(crate) struct Receipts {
+pub struct Receipts {
     folder: PathBuf,
 }
 
 impl Receipts {
     /// Those in a state folder.
-    pub(crate) fn in_state(state: &Path) -> Self {
+    pub fn in_state(state: &Path) -> Self {
         Self { folder: state.join("receipts") }
     }
 
@@ -37,7 +36,7 @@ impl Receipts {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(crate) fn remember(&self, access: &Access, stored: &[u8]) -> Result<()> {
+    pub fn remember(&self, access: &Access, stored: &[u8]) -> Result<(), StateError> {
         let repository = access.config().repository.to_string();
         private_file::replace(&self.path(&repository), stored)?;
         remove(&self.amendment_path(&repository))
@@ -47,7 +46,7 @@ impl Receipts {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(crate) fn remember_amendment(&self, access: &Access, stored: &[u8]) -> Result<()> {
+    pub fn remember_amendment(&self, access: &Access, stored: &[u8]) -> Result<(), StateError> {
         let repository = access.config().repository.to_string();
         private_file::replace(&self.amendment_path(&repository), stored)
     }
@@ -57,8 +56,8 @@ impl Receipts {
     /// only with its snapshot.
     ///
     /// # Errors
-    /// [`Exit::Damage`] if it is not.
-    pub(crate) fn check(&self, access: &Access, listed: &Listed) -> Result<()> {
+    /// [`StateError::Gone`] if it is not.
+    pub fn check(&self, access: &Access, listed: &Listed) -> Result<(), StateError> {
         let all = self.remembered(access.config().repository)?;
         all.iter().try_for_each(|stored| judged(stored, Fate::among(listed, stored)))
     }
@@ -67,7 +66,11 @@ impl Receipts {
     ///
     /// # Errors
     /// If a receipt cannot be read.
-    pub(crate) fn missed(&self, access: &Access, listed: &Listed) -> Result<Vec<StoredRecord>> {
+    pub fn missed(
+        &self,
+        access: &Access,
+        listed: &Listed,
+    ) -> Result<Vec<StoredRecord>, StateError> {
         let mut all = self.remembered(access.config().repository)?;
         all.retain(|stored| judged(stored, Fate::among(listed, stored)).is_err());
         Ok(all)
@@ -77,7 +80,7 @@ impl Receipts {
     ///
     /// # Errors
     /// If its receipt cannot be read or removed.
-    pub(crate) fn give_up(&self, repository: RepositoryId, id: &RecordHash) -> Result<()> {
+    pub fn give_up(&self, repository: RepositoryId, id: &RecordHash) -> Result<(), StateError> {
         let repository = repository.to_string();
         for path in [self.path(&repository), self.amendment_path(&repository)] {
             if read(&path)?.is_some_and(|stored| stored.record.hash() == *id) {
@@ -90,8 +93,12 @@ impl Receipts {
     /// The same for who has no key, by what the records of a repository tell without one.
     ///
     /// # Errors
-    /// [`Exit::Damage`] as for [`Self::check`]; if the records cannot be listed.
-    pub(crate) fn check_sealed(&self, repository: &dyn Repository, id: RepositoryId) -> Result<()> {
+    /// [`StateError::Gone`] as for [`Self::check`]; if the records cannot be listed.
+    pub fn check_sealed(
+        &self,
+        repository: &dyn Repository,
+        id: RepositoryId,
+    ) -> Result<(), StateError> {
         let all = self.remembered(id)?;
         let Some(oldest) = all.iter().map(|stored| stored.receipt.log_position).min() else {
             return Ok(());
@@ -108,19 +115,19 @@ impl Receipts {
     ///
     /// # Errors
     /// If the receipt cannot be read.
-    pub(crate) fn machine(&self, repository: &str) -> Result<Option<MachineId>> {
+    pub fn machine(&self, repository: &str) -> Result<Option<MachineId>, StateError> {
         Ok(self.newest(repository)?.map(|stored| stored.record.head.machine))
     }
 
     /// What is remembered, as it was stored; nothing of what cannot be read.
-    pub(crate) fn all_stored(&self, id: RepositoryId) -> Vec<Bytes> {
+    pub fn all_stored(&self, id: RepositoryId) -> Vec<Bytes> {
         let id = id.to_string();
         let read = |path: PathBuf| private_file::read(&path, LIMIT_BYTES).ok()?.map(Bytes::from);
         [self.path(&id), self.amendment_path(&id)].into_iter().filter_map(read).collect()
     }
 
     /// The newest snapshot, and the newest amendment if that came later.
-    fn remembered(&self, id: RepositoryId) -> Result<Vec<StoredRecord>> {
+    fn remembered(&self, id: RepositoryId) -> Result<Vec<StoredRecord>, StateError> {
         let snapshot = self.newest(&id.to_string())?;
         let amendment = read(&self.amendment_path(&id.to_string()))?;
         let last = snapshot.as_ref().map(|stored| &stored.record.head);
@@ -132,7 +139,7 @@ impl Receipts {
         Ok(snapshot.into_iter().chain(amendment).collect())
     }
 
-    fn newest(&self, repository: &str) -> Result<Option<StoredRecord>> {
+    fn newest(&self, repository: &str) -> Result<Option<StoredRecord>, StateError> {
         read(&self.path(repository))
     }
 
@@ -145,30 +152,27 @@ impl Receipts {
     }
 }
 
-fn remove(path: &Path) -> Result<()> {
+fn remove(path: &Path) -> Result<(), StateError> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", path.display()))
+            Err(StateError::io(format!("removing {}", path.display()))(error))
         }
         _ => Ok(()),
     }
 }
 
-fn read(path: &Path) -> Result<Option<StoredRecord>> {
-    let hinted = |message: String| {
-        Refusal::new(Exit::Failed, message).hint(
-            "put back a copy of it; without it a repository that was rolled back cannot be \
-             told: look at `holdall snapshots`, and move it away",
-        )
-    };
-    let read = private_file::read(path, LIMIT_BYTES).map_err(|error| match is_forbidden(&error) {
-        true => error,
-        false => hinted(format!("{error:#}")).into(),
+/// A receipt. Anything else in its place, such as a folder, counts as a damaged one.
+fn read(path: &Path) -> Result<Option<StoredRecord>, StateError> {
+    let damaged = |reason: String| StateError::damaged(StateFile::Receipt, path, reason);
+    let read = private_file::read(path, LIMIT_BYTES).map_err(|error| match error {
+        StateError::Io { source, .. } if source.kind() != ErrorKind::PermissionDenied => {
+            damaged(source.to_string())
+        }
+        error => error,
     });
     let Some(bytes) = read? else { return Ok(None) };
-    let stored = StoredRecord::decode(&bytes)
-        .map_err(|error| hinted(format!("{} is damaged: {error}", path.display())))?;
-    Ok(Some(stored))
+    let stored = StoredRecord::decode(&bytes);
+    Ok(Some(stored.map_err(|error| damaged(error.to_string()))?))
 }
 
 /// What became of a record that is remembered.
@@ -248,35 +252,25 @@ fn follows(later: &RecordHead, head: &RecordHead) -> bool {
         && later.amends.is_none()
 }
 
-fn judged(remembered: &StoredRecord, fate: Fate) -> Result<()> {
-    let (id, is_amendment) = (remembered.record.hash(), remembered.record.head.amends.is_some());
-    match fate {
-        Fate::There | Fate::LetGo(TombstoneReason::Request, _) | Fate::LetGo(_, true) => Ok(()),
-        Fate::LetGo(..) if is_amendment => {
-            let reason = "the repository says that its rules for keeping let it go, and its snapshot is there";
-            Err(gone_since(&id, is_amendment, reason).into())
+fn judged(remembered: &StoredRecord, fate: Fate) -> Result<(), StateError> {
+    let (record, is_amendment) =
+        (remembered.record.hash(), remembered.record.head.amends.is_some());
+    let reason = match fate {
+        Fate::There | Fate::LetGo(TombstoneReason::Request, _) | Fate::LetGo(_, true) => {
+            return Ok(());
         }
-        Fate::LetGo(..) => Err(gone_since(
-            &id,
-            is_amendment,
+        Fate::LetGo(..) if is_amendment => {
+            "the repository says that its rules for keeping let it go, and its snapshot is there"
+        }
+        Fate::LetGo(..) => {
             "the repository says that its rules for keeping let it go, and none lets the newest \
-             snapshot of a series go",
-        )
-        .into()),
-        Fate::Unknown => Err(gone_since(&id, is_amendment, NOT_THERE).hint(GO_ON).into()),
-    }
+             snapshot of a series go"
+        }
+        Fate::Unknown => NOT_THERE,
+    };
+    Err(StateError::Gone(Gone { record, is_amendment, reason }))
 }
 
 /// How it is known that a record is gone, and what that means.
-pub(crate) const NOT_THERE: &str = "this machine has its receipt, and the repository does not have it: it was rolled back \
+pub const NOT_THERE: &str = "this machine has its receipt, and the repository does not have it: it was rolled back \
                                     to an older state, or hides it";
-
-const GO_ON: &str = "`holdall check --repair` puts it back if its content is still stored; if the repository was set \
-                     back to an older copy, `holdall backup` goes on from there, and what came after that copy is lost, \
-                     unless whoever keeps the repository has it still";
-
-/// Says that a record is gone.
-pub(crate) fn gone_since(id: &RecordHash, is_amendment: bool, reason: &str) -> Refusal {
-    let what = if is_amendment { "the record of tags and pins" } else { "snapshot" };
-    Refusal::new(Exit::Damage, format!("{what} {id} is gone: {reason}"))
-}

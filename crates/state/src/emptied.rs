@@ -6,22 +6,22 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use holdall_engine::Source;
 
-use crate::state::private_file;
+use crate::error::StateError;
+use crate::private_file;
 
 const LIMIT_BYTES: u64 = 64 << 20;
 
 /// The sources that became empty, of one repository.
-pub(crate) struct Emptied {
+pub struct Emptied {
     file: PathBuf,
     paths: Vec<Vec<u8>>,
 }
 
 impl Emptied {
     /// Those in a state folder.
-    pub(crate) fn in_state(state: &Path, repository: &str) -> Self {
+    pub fn in_state(state: &Path, repository: &str) -> Self {
         let file = state.join("emptied").join(repository);
         let read = private_file::read(&file, LIMIT_BYTES).ok().flatten();
         let paths = read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
@@ -29,7 +29,7 @@ impl Emptied {
     }
 
     /// Where they are recorded.
-    pub(crate) fn paths(&self) -> &[Vec<u8>] {
+    pub fn paths(&self) -> &[Vec<u8>] {
         &self.paths
     }
 
@@ -37,7 +37,7 @@ impl Emptied {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(crate) fn keep(mut self, sources: &[Source], emptied: Vec<Vec<u8>>) -> Result<()> {
+    pub fn keep(mut self, sources: &[Source], emptied: Vec<Vec<u8>>) -> Result<(), StateError> {
         let mut paths = self.paths.clone();
         paths.retain(|path| sources.iter().all(|source| source.path != *path));
         paths.extend(emptied);

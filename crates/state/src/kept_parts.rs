@@ -3,24 +3,24 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use holdall_format::{RepositoryId, SPARE_MAX_BYTES, Spare};
 
-use crate::state::private_file;
+use crate::error::StateError;
+use crate::private_file;
 
 /// Configurations and sets of wrappings, a file for each repository.
-pub(crate) struct KeptParts {
+pub struct KeptParts {
     folder: PathBuf,
 }
 
 impl KeptParts {
     /// Those in a state folder.
-    pub(crate) fn in_state(state: &Path) -> Self {
+    pub fn in_state(state: &Path) -> Self {
         Self { folder: state.join("clear-parts") }
     }
 
     /// What that repository said of itself. What cannot be read is as good as never kept.
-    pub(crate) fn get(&self, repository: RepositoryId) -> Option<Spare> {
+    pub fn get(&self, repository: RepositoryId) -> Option<Spare> {
         let bytes = private_file::read(&self.path(repository), SPARE_MAX_BYTES as u64).ok()??;
         Spare::decode(&bytes).ok().filter(|spare| spare.config.repository == repository)
     }
@@ -29,7 +29,7 @@ impl KeptParts {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub(crate) fn keep(&self, spare: &Spare) -> Result<()> {
+    pub fn keep(&self, spare: &Spare) -> Result<(), StateError> {
         let repository = spare.config.repository;
         match self.get(repository) {
             Some(kept) if kept.wrappings.generation > spare.wrappings.generation => Ok(()),

@@ -1,0 +1,52 @@
+//! A machine's state folder: what it remembers between two runs, in files that only their owner may read.
+//!
+//! It knows every file's name and format. Where the folder is, and what a person can do about a file that is damaged,
+//! the command line knows.
+//!
+//! ```text
+//! identity.json                  which machine this is
+//! pairings.json                  the servers that it was paired with
+//! keys/REPOSITORY[.reader]       key rings, and the keys of recovery kits
+//! directories/DIRECTORY          which repository lies in which directory
+//! clear-parts/REPOSITORY         the last good configuration and wrappings
+//! receipts/REPOSITORY[.amendment] what was acknowledged last
+//! emptied/REPOSITORY             sources that became empty
+//! lab/MADE-DIGEST.json           reports of the lab
+//! speed-history.jsonl            how fast the runs before were
+//! ```
+//!
+//! Files are replaced as a whole, and durable once a call returns. Each may be kept by an older or newer holdall, so that
+//! formats only ever grow.
+//!
+//! ```
+//! use holdall_state::Identity;
+//!
+//! let state = tempfile::tempdir()?;
+//! let made = Identity::load_or_make(state.path())?;
+//! assert_eq!(Identity::load_or_make(state.path())?.machine, made.machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod directories;
+mod emptied;
+mod error;
+mod hex;
+mod identity;
+mod kept_keys;
+mod kept_parts;
+mod lab_reports;
+mod pairings;
+pub mod private_file;
+mod receipts;
+mod run_history;
+
+pub use directories::{Directories, Known, directory_name};
+pub use emptied::Emptied;
+pub use error::{Gone, StateError, StateFile};
+pub use identity::Identity;
+pub use kept_keys::KeptKeys;
+pub use kept_parts::KeptParts;
+pub use lab_reports::{KeptReports, read_report};
+pub use pairings::{Pairing, Pairings};
+pub use receipts::{NOT_THERE, Receipts};
+pub use run_history::RunHistory;
