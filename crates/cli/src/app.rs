@@ -2,8 +2,8 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -15,7 +15,7 @@ use crate::config::{Folders, Settings, below_home, repository_below_home};
 use crate::exit::{Exit, Refusal, hint_of, is_forbidden};
 use crate::secrets::password::{PASSWORD, Passwords};
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Output;
+use crate::terminal::output::{Output, sentence};
 
 const SIGNALS: &str = "cannot take over signals";
 
@@ -96,6 +96,7 @@ fn there(file: &Path) -> Result<()> {
 }
 
 /// The repository that the environment or `config.toml` names, which comes before the paired one.
+#[derive(Clone)]
 pub(crate) struct Preset {
     /// As it is named there.
     pub(crate) repository: String,
@@ -121,6 +122,7 @@ impl Preset {
 }
 
 /// What every command has at hand.
+#[derive(Clone)]
 pub(crate) struct App {
     /// How to speak.
     pub(crate) output: Output,
@@ -142,6 +144,10 @@ pub(crate) struct App {
     met: Arc<AtomicU8>,
     /// What the connections count that its runs use.
     pub(crate) wire: WireMeter,
+    /// The first of it, in words.
+    met_first: Arc<Mutex<Option<String>>>,
+    /// Why `config.toml` was left out, of a command that goes on without it.
+    damaged_settings: Option<String>,
 }
 
 impl App {
@@ -151,8 +157,29 @@ impl App {
     /// If one of them cannot be read or understood.
     pub(crate) fn new(args: GlobalArgs, output: Output) -> Result<Self> {
         let folders = Folders::from_environment()?;
-        folders.refuse_links_of_others()?;
         let settings = Settings::read(&folders.config)?;
+        Self::with_settings(args, output, folders, &settings)
+    }
+
+    /// The same for a command that goes on without settings that cannot be read.
+    ///
+    /// # Errors
+    /// If the environment cannot be read or understood.
+    pub(crate) fn in_any_case(args: GlobalArgs, output: Output) -> Result<Self> {
+        let folders = Folders::from_environment()?;
+        let read = Settings::read(&folders.config);
+        let damaged_settings = read.as_ref().err().map(ToString::to_string);
+        let settings = read.unwrap_or_default();
+        Ok(Self { damaged_settings, ..Self::with_settings(args, output, folders, &settings)? })
+    }
+
+    fn with_settings(
+        args: GlobalArgs,
+        output: Output,
+        folders: Folders,
+        settings: &Settings,
+    ) -> Result<Self> {
+        folders.refuse_links_of_others()?;
         // What is named is meant, also where a kept key makes it needless.
         [&args.identity, &args.password_file]
             .into_iter()
@@ -160,8 +187,8 @@ impl App {
             .try_for_each(|file| there(file))?;
         let interrupt = Interrupt::install().context(SIGNALS)?;
         let password_file = args.password_file.as_deref();
-        let passwords = Passwords::new(PASSWORD, password_file, &settings, &interrupt)?;
-        let preset = Preset::of(&settings, &folders)?;
+        let passwords = Passwords::new(PASSWORD, password_file, settings, &interrupt)?;
+        let preset = Preset::of(settings, &folders)?;
         let typed = args.repository.filter(|_| args.is_repository_typed);
         if typed.as_deref() == Some("") {
             return Err(Refusal::new(Exit::Usage, "the repository that -r names is empty")
@@ -175,7 +202,6 @@ impl App {
         let own_key = args.identity.or(from_environment);
         let own_key = own_key.filter(|file| !file.as_os_str().is_empty());
         let fingerprint = args.fingerprint;
-        let (met, wire) = (Arc::default(), WireMeter::default());
         Ok(Self {
             output,
             folders,
@@ -185,8 +211,10 @@ impl App {
             interrupt,
             typed,
             preset,
-            met,
-            wire,
+            met: Arc::default(),
+            met_first: Arc::default(),
+            damaged_settings: None,
+            wire: WireMeter::default(),
         })
     }
 
@@ -207,6 +235,8 @@ impl App {
             preset: None,
             met: Arc::default(),
             wire: WireMeter::default(),
+            met_first: Arc::default(),
+            damaged_settings: None,
         })
     }
 
@@ -225,7 +255,14 @@ impl App {
             preset: None,
             met: Arc::clone(&self.met),
             wire: self.wire.clone(),
+            met_first: Arc::clone(&self.met_first),
+            damaged_settings: None,
         }
+    }
+
+    /// The same, saying nothing but problems.
+    pub(crate) fn silent(&self) -> Self {
+        Self { output: self.output.silent(), ..self.clone() }
     }
 
     /// The same, telling what `other` would.
@@ -251,6 +288,8 @@ impl App {
             preset: None,
             met: Arc::clone(&self.met),
             wire: self.wire.clone(),
+            met_first: Arc::clone(&self.met_first),
+            damaged_settings: None,
         }
     }
 
@@ -267,7 +306,14 @@ impl App {
 
     fn meet(&self, error: &anyhow::Error, exit: Exit) {
         self.met.fetch_max(exit.code(), Ordering::AcqRel);
+        let mut first = self.met_first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| sentence(error));
         self.output.failure(error, exit.code(), hint_of(error).as_deref());
+    }
+
+    /// The first of what was met and did not keep the command from going on, in words.
+    pub(crate) fn met_first(&self) -> Option<String> {
+        self.met_first.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How a command ends that did what it could.
@@ -310,6 +356,11 @@ impl App {
     /// If the state cannot be read.
     pub(crate) fn pairings(&self) -> Result<Pairings> {
         Ok(Pairings::read(&self.folders.state)?)
+    }
+
+    /// Why `config.toml` was left out, if it was.
+    pub(crate) fn damaged_settings(&self) -> Option<&str> {
+        self.damaged_settings.as_deref()
     }
 
     /// A new run, which Ctrl-C stops.

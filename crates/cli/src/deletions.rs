@@ -64,12 +64,17 @@ pub(crate) fn announced(keeper: &Keeper) -> Announced {
 pub(crate) fn tell(app: &App, announced: &Announced) {
     announced.deletions.iter().for_each(|deletion| app.output.note(in_words(deletion)));
     if let Some(from_ns) = announced.fewer_kept_from_ns {
-        app.output.note(format_args!(
-            "after {} fewer snapshots will be kept, as requested; `holdall admin retention` on the server shows \
-             the rules and changes them",
-            local_time(from_ns)
-        ));
+        app.output.note(fewer_kept(from_ns));
     }
+}
+
+/// That rules will keep less, in words.
+pub(crate) fn fewer_kept(from_ns: i64) -> String {
+    format!(
+        "after {} fewer snapshots will be kept, as requested; `holdall admin retention` on the server shows \
+         the rules and changes them",
+        local_time(from_ns)
+    )
 }
 
 /// A deletion that waits, in words.

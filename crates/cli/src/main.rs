@@ -79,6 +79,9 @@ fn main() -> ExitCode {
     };
     let output = cli.global.output();
     let app = |()| match cli.command.needs_profile() {
+        true if cli.command.goes_on_without_settings() => {
+            App::in_any_case(cli.global, output.clone())
+        }
         true => App::new(cli.global, output.clone()),
         false => App::without_profile(output.clone()),
     };

@@ -29,6 +29,7 @@ mod lab_server;
 mod own_limit;
 pub mod path;
 mod progress;
+pub mod runs;
 mod shares;
 mod side;
 pub mod speed_history;

@@ -275,6 +275,8 @@ pub struct Usage {
     pub records: u64,
     /// Most bytes that may be stored; `None` for as many as there is room for.
     pub quota_bytes: Option<u64>,
+    /// How many more bytes there is room for, by the quota and on the disk; `None` where the disk does not tell.
+    pub free_bytes: Option<u64>,
 }
 
 /// Snapshots or blocks that are to be deleted, and are there until then. Times are in nanoseconds since 1970

@@ -31,7 +31,17 @@ impl Store {
             objects: state.entries() + in_tails(|tail| tail.objects().count() as u64),
             records,
             quota_bytes: self.room().quota_bytes(),
+            free_bytes: self.free_bytes(),
         }
+    }
+
+    /// How many more bytes there is room for, by the quota and on the disk.
+    fn free_bytes(&self) -> Option<u64> {
+        let folder = self.layout().root().path();
+        let on_disk = holdall_sys::disk::free_bytes_if_told(folder).ok().flatten();
+        let quota = self.room().quota_bytes();
+        let of_quota = quota.map(|quota| quota.saturating_sub(self.quota_used_bytes()));
+        on_disk.into_iter().chain(of_quota).min()
     }
 
     /// Bytes of packs, tails and records.

@@ -12,6 +12,7 @@
 //! receipts/REPOSITORY[.amendment] what was acknowledged last
 //! emptied/REPOSITORY             sources that became empty
 //! lab/MADE-DIGEST.json           reports of the lab
+//! runs/STARTED-RANDOM            what backups and checks came to
 //! speed-history.jsonl            how fast the runs before were
 //! ```
 //!
@@ -39,6 +40,7 @@ mod pairings;
 pub mod private_file;
 mod receipts;
 mod run_history;
+mod run_notes;
 
 pub use directories::{Directories, Known, directory_name};
 pub use emptied::Emptied;
@@ -50,3 +52,4 @@ pub use lab_reports::{KeptReports, read_report};
 pub use pairings::{Pairing, Pairings};
 pub use receipts::{NOT_THERE, Receipts};
 pub use run_history::RunHistory;
+pub use run_notes::{KnownRuns, RunGoingOn};

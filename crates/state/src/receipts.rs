@@ -119,6 +119,14 @@ impl Receipts {
         Ok(self.newest(repository)?.map(|stored| stored.record.head.machine))
     }
 
+    /// When the repository of that id received this computer's newest snapshot, in nanoseconds since 1970 UTC.
+    ///
+    /// # Errors
+    /// If the receipt cannot be read.
+    pub fn newest_received_ns(&self, repository: &str) -> Result<Option<i64>, StateError> {
+        Ok(self.newest(repository)?.map(|stored| stored.receipt.received_ns))
+    }
+
     /// What is remembered, as it was stored; nothing of what cannot be read.
     pub fn all_stored(&self, id: RepositoryId) -> Vec<Bytes> {
         let id = id.to_string();

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
+use holdall_diagnosis::runs::{RunEnd, RunKind};
 use holdall_diagnosis::speed_history::{Kind, Run, backup_work, slowness_in_words};
 use holdall_diagnosis::{
     Earlier, Expected, OwnLimit, Usage, UsageCounters, judge, name_own_limit, name_shares,
 };
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError,
-    Patterns, PutBack, Source,
+    Patterns, Problem, PutBack, Source,
 };
 use holdall_format::record_file;
 use holdall_meter::cost::Slowness;
@@ -21,6 +22,7 @@ use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
+use super::noted::noted;
 use super::tag;
 use crate::app::App;
 use crate::arguments::recordable;
@@ -106,9 +108,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    if args.dry_run {
+        return back_up(args, app, &mut RunEnd::default());
+    }
+    noted(app, RunKind::Backup, &args.paths, |end| back_up(args, app, end))
+}
+
+/// Backs up, and fills in what status wants to know of it.
+fn back_up(args: &Args, app: &App, end: &mut RunEnd) -> Result<Exit> {
     let paths = args.paths.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>();
     let (options, some_missing) = patience::looking_at(app, &paths, || looked_at(args, app))?;
-    let (access, keeper) = open::access_and_keeper(app, args.connection.patience())?;
+    let (access, keeper) = open::access_and_keeper(app, args.connection.patience_from_the_start())?;
     args.connection.tell_idle_limit(app);
     let limit = remembered::own_limit(app, &access, args.connection.upload_limit());
     let (done, announced) = std::thread::scope(|scope| {
@@ -121,6 +131,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         (done, announced.ok().and_then(|announced| announced.join().ok()).unwrap_or_default())
     });
     let mut done = done?;
+    *end = done.noted();
     explain(args, app, &mut done);
     let speed = match options.dry_run {
         true => Speed::expected(app, &access, &done, limit),
@@ -166,7 +177,7 @@ fn damaged_parent() -> anyhow::Error {
 
 /// Says what the verdict's stages cannot know: the limit that was set, and what was used of the way.
 fn explain(args: &Args, app: &App, done: &mut Done) {
-    let Done { summary, verdict, usage } = done;
+    let Done { summary, verdict, usage, .. } = done;
     let rate = |bytes| per_second(bytes, summary.seconds);
     let (sent, stored) = (rate(summary.bytes_sent), rate(summary.data_stored));
     let limit = args.connection.upload_limit();
@@ -413,6 +424,25 @@ pub(crate) struct Done {
     pub(crate) verdict: Verdict,
     /// What it used.
     usage: Usage,
+    /// What could not be read, or needs a look, a sentence each.
+    problems: Vec<String>,
+    /// What was left out without a rule that says so, a sentence each.
+    left_out: Vec<String>,
+}
+
+impl Done {
+    /// What status wants to know of it.
+    fn noted(&self) -> RunEnd {
+        RunEnd {
+            snapshot: self.summary.snapshot_id.map(|id| id.to_string()),
+            items: self.summary.items,
+            bytes: self.summary.bytes,
+            problems: self.summary.problems,
+            first_problems: self.problems.clone(),
+            left_out: self.left_out.clone(),
+            ..RunEnd::default()
+        }
+    }
 }
 
 /// Backs up, shows progress and problems, and remembers the receipt. What is there is asked for
@@ -456,17 +486,19 @@ pub(crate) fn measured(
         true => known.keep(&options.sources, run.take_emptied()),
         false => Ok(()),
     });
-    let told = run.take_problems().iter().try_for_each(|problem| app.output.problem(problem));
+    let problems = run.take_problems();
+    let told = problems.iter().try_for_each(|problem| app.output.problem(problem));
+    let in_words = |problem: &Problem| format!("{}: {}", Shown(&problem.path), problem.reason);
+    let problems = problems.iter().map(in_words).collect();
     for path in run.take_changed() {
         app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
     }
     for path in run.take_vanished() {
         app.output.detail(format_args!("{}: vanished before it was read", Shown(&path)));
     }
-    for left_out in run.take_left_out() {
-        let path = Shown(&left_out.path);
-        app.output.note(format_args!("note: {path} {}", left_out.reason));
-    }
+    let in_words = |left: Problem| format!("{} {}", Shown(&left.path), left.reason);
+    let left_out: Vec<_> = run.take_left_out().into_iter().map(in_words).collect();
+    left_out.iter().for_each(|left| app.output.note(format_args!("note: {left}")));
     let mut summary = result.map_err(|error| nothing_came(options, error))?;
     for rule in &summary.rules_unmatched {
         app.output.detail(format_args!("{rule}: this rule met nothing"));
@@ -480,7 +512,7 @@ pub(crate) fn measured(
     still_committed(app, &summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
-    Ok(Done { summary, verdict, usage })
+    Ok(Done { summary, verdict, usage, problems, left_out })
 }
 
 fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
@@ -490,8 +522,11 @@ fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
         summary: JsonSummary<'a>,
         #[serde(flatten)]
         speed: &'a Speed,
+        /// Where it went.
+        place: Option<String>,
     }
-    app.output.object("summary", &WithSpeed { summary: JsonSummary::new(done), speed })?;
+    let (summary, place) = (JsonSummary::new(done), remembered::place_in_words(app));
+    app.output.object("summary", &WithSpeed { summary, speed, place: place.clone() })?;
     let summary = &done.summary;
     for line in words(done).into_iter().chain(speed.words()) {
         app.output.say(line)?;
@@ -500,7 +535,8 @@ fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
         Some(id) => format!("snapshot {}", id.to_string().get(..10).unwrap_or_default()),
         None => "dry run: nothing was stored".to_owned(),
     };
-    app.output.say(id)?;
+    let place = place.map(|place| format!(" in {place}"));
+    app.output.say(format_args!("{id}{}", place.unwrap_or_default()))?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Error, Result};
 use holdall_crypto::{Entropy, SystemEntropy};
+use holdall_diagnosis::runs::RunKind;
 use holdall_engine::{
     Access, BreakKind, DamagedPath, DamagedRecord, GoneRecord, Snapshot, Verify, VerifyProgress,
     VerifyReport, put_back_record_at,
@@ -13,6 +14,7 @@ use holdall_protocol::{RepairReport, ScrubDamage, ScrubProgress, ScrubReport};
 use holdall_state::Receipts;
 use serde::Serialize;
 
+use super::noted::noted;
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::opening::keeper::Keeper;
@@ -111,6 +113,10 @@ enum Share {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    noted(app, RunKind::Check, &[], |_| look_at_all(args, app))
+}
+
+fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
     // Opened first: the other may lack what it takes to be opened.
     let second = args.second(app)?;
     let other = second.as_ref().map(|second| second.access.config().repository);

@@ -17,12 +17,14 @@ mod key;
 mod lab;
 mod ls;
 mod man;
+mod noted;
 pub(crate) mod pair;
 mod prune;
 pub(crate) mod restore;
 mod serve;
 mod snapshots;
 mod stats;
+mod status;
 mod tag;
 mod try_it;
 mod version;
@@ -45,6 +47,7 @@ pub(crate) enum Command {
     Backup(Box<backup::Args>),
     Snapshots(snapshots::Args),
     Stats(stats::Args),
+    Status(status::Args),
     Ls(ls::Args),
     Find(Box<find::Args>),
     Diff(diff::Args),
@@ -78,6 +81,11 @@ impl Command {
         )
     }
 
+    /// Whether it is worth more without settings that are damaged than not at all.
+    pub(crate) fn goes_on_without_settings(&self) -> bool {
+        matches!(self, Self::Status(_))
+    }
+
     /// Does it.
     ///
     /// # Errors
@@ -93,6 +101,7 @@ impl Command {
             Self::Backup(args) => backup::run(&args, app),
             Self::Snapshots(args) => snapshots::run(&args, app),
             Self::Stats(args) => stats::run(&args, app),
+            Self::Status(args) => status::run(&args, app),
             Self::Ls(args) => ls::run(&args, app),
             Self::Find(args) => find::run(&args, app),
             Self::Diff(args) => diff::run(&args, app),

@@ -5,7 +5,7 @@ use holdall_diagnosis::speed_history::{Kind, Run, SpeedHistory};
 use holdall_diagnosis::{Ceilings, Forecast, OwnLimit};
 use holdall_engine::Access;
 use holdall_meter::cost::Slowness;
-use holdall_state::{KeptReports, RunHistory};
+use holdall_state::{KeptReports, Pairing, RunHistory};
 
 use crate::app::App;
 use crate::arguments::sources;
@@ -25,6 +25,21 @@ pub(crate) fn place(app: &App) -> Option<String> {
         }
         Some(Err(_)) => None,
         None => Some(pairings()?.default()?.repository.clone()),
+    }
+}
+
+/// The same as people write it: as it was named, or the address of the server and the repository's name there.
+pub(crate) fn place_in_words(app: &App) -> Option<String> {
+    let of_pairing = |pairing: &Pairing| {
+        let host = pairing.addresses.first().map_or("", String::as_str);
+        format!("https://{host}/{}", pairing.name)
+    };
+    let pairings = || app.pairings().ok();
+    match app.named_repository().map(Where::parse) {
+        Some(Ok(Where::Directory(_))) => place(app),
+        Some(Ok(Where::Server { host, name })) => pairings()?.find(&host, &name).map(of_pairing),
+        Some(Err(_)) => None,
+        None => pairings()?.default().map(of_pairing),
     }
 }
 

@@ -10,9 +10,10 @@ use crate::opening::open::{Patience, Where};
 /// How a server is asked, and how fast.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Connection {
-    /// Waits so long for a server that was lost on the way (such as 90s, 5m, 2h)
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
-    retry_for: Duration,
+    /// Waits so long for a server that was lost on the way (such as 90s, 5m, 2h) [default: 5m]. If it is given, a backup
+    /// also waits so long for a server that cannot be reached at the start
+    #[arg(long, value_name = "DURATION", env = "HOLDALL_RETRY_FOR", value_parser = parse_duration)]
+    retry_for: Option<Duration>,
     /// Sends at most so many bytes in a second to a server (such as 500k, 20M) [default: as many as can be]
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     limit_upload: Option<u64>,
@@ -48,17 +49,25 @@ impl Connection {
 
     /// How a server is asked.
     pub(crate) fn patience(&self) -> Patience {
+        let usual = Patience::default();
         Patience {
-            retry_for: self.retry_for,
+            retry_for: self.retry_for.unwrap_or(usual.retry_for),
+            reach_for: usual.reach_for,
             streams: self.streams(),
             bind: self.bind.clone(),
             upload_bytes_per_second: self.limit_upload,
         }
     }
+
+    /// The same, where the time that was given also holds for reaching the server at the start.
+    pub(crate) fn patience_from_the_start(&self) -> Patience {
+        let patience = self.patience();
+        Patience { reach_for: self.retry_for.unwrap_or(patience.reach_for), ..patience }
+    }
 }
 
 /// Reads `90`, `90s`, `5m`, `2h` or `1d`.
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.char_indices().next_back() {
         Some((at, 's')) => (&text[..at], 1),
         Some((at, 'm')) => (&text[..at], 60),

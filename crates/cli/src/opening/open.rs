@@ -23,6 +23,7 @@ use crate::exit::{Exit, Refusal, is_wrong_server};
 use crate::opening::keeper::Keeper;
 use crate::opening::known;
 use crate::opening::unlock::key_ring;
+use crate::terminal::output::duration;
 
 /// The port of a server that is named without one.
 pub(crate) const DEFAULT_PORT: u16 = 7443;
@@ -34,6 +35,8 @@ const UNKNOWN_SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Patience {
     /// How long a server that was lost is asked again.
     pub(crate) retry_for: Duration,
+    /// How long a server that cannot be reached at the start is tried again.
+    pub(crate) reach_for: Duration,
     /// Connections at the same time.
     pub(crate) streams: usize,
     /// Addresses of this computer to connect from, in turn; none is any.
@@ -44,8 +47,13 @@ pub(crate) struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        let retry_for = Duration::from_secs(300);
-        Self { retry_for, streams: 4, bind: Vec::new(), upload_bytes_per_second: None }
+        Self {
+            retry_for: Duration::from_secs(300),
+            reach_for: Duration::ZERO,
+            streams: 4,
+            bind: Vec::new(),
+            upload_bytes_per_second: None,
+        }
     }
 }
 
@@ -480,7 +488,15 @@ fn connect(
     patience: Patience,
 ) -> Result<HttpRepository> {
     let machine = MachineIdentity::from_seed(signing.seed())?;
-    Ok(HttpRepository::connect(address, &machine, patience.options(app))?)
+    let (reach_for, options) = (patience.reach_for, patience.options(app));
+    match HttpRepository::connect(address.clone(), &machine, options.clone()) {
+        Err(error @ RepositoryError::Unreachable { .. }) if !reach_for.is_zero() => {
+            let patience = duration(reach_for.as_secs_f64());
+            app.output.note(format_args!("note: {error}; trying again for {patience}"));
+            Ok(HttpRepository::connect(address, &machine, ClientOptions { reach_for, ..options })?)
+        }
+        connected => Ok(connected?),
+    }
 }
 
 fn place_of(app: &App, keeper: &Keeper, signing: Arc<SigningKey>) -> Place {

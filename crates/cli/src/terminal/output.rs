@@ -180,7 +180,7 @@ impl Output {
 
 /// An error and its causes in one sentence. Some errors tell their cause themselves, and it is not
 /// told twice.
-fn sentence(error: &anyhow::Error) -> String {
+pub(crate) fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if sentence.is_empty() {

@@ -52,6 +52,7 @@ mod mistakes;
 mod mounts;
 mod moving;
 mod newest_gone;
+mod noticed;
 mod nth_call;
 mod nth_call_served;
 mod ordinary;

@@ -33,7 +33,9 @@ fn complaints(root: &Path, units: &[&str]) -> String {
     assert!(copied.success());
     // And what they call of the system.
     fs::create_dir_all(root.join("bin")).unwrap();
-    fs::copy("/bin/mkdir", root.join("bin/mkdir")).unwrap();
+    for program in ["mkdir", "sh"] {
+        fs::copy(Path::new("/bin").join(program), root.join("bin").join(program)).unwrap();
+    }
     let mut command = Command::new("systemd-analyze");
     command.args(["verify", "--man=no", "--root"]).arg(root).args(units);
     let output = command.output().unwrap();
@@ -68,7 +70,14 @@ fn everything_is_installed_and_removed_again_but_for_what_the_owner_wrote() {
 fn systemd_understands_the_units() {
     let root = folder();
     install(root.path(), &[]);
-    let units = ["holdall-server.service", "holdall-backup.service", "holdall-backup.timer"];
+    let units = [
+        "holdall-server.service",
+        "holdall-backup.service",
+        "holdall-backup.timer",
+        "holdall-overdue.service",
+        "holdall-overdue.timer",
+        "holdall-failed@holdall-backup.service.service",
+    ];
     assert_eq!(complaints(root.path(), &units), "");
 
     // A user's units are understood alike; they are looked at in the place of the system's.
@@ -77,12 +86,13 @@ fn systemd_understands_the_units() {
     fs::create_dir_all(&place).unwrap();
     fs::create_dir_all(user.path().join("usr/local/bin")).unwrap();
     fs::copy(HOLDALL, user.path().join("usr/local/bin/holdall")).unwrap();
-    for unit in &units[1..] {
-        fs::copy(packaging("systemd/user").join(unit), place.join(unit)).unwrap();
+    for unit in fs::read_dir(packaging("systemd/user")).unwrap() {
+        let unit = unit.unwrap();
+        fs::copy(unit.path(), place.join(unit.file_name())).unwrap();
     }
     assert_eq!(complaints(user.path(), &units[1..]), "");
     fs::write(place.join("holdall-backup.timer"), "[Timer]\nOnCalender=daily\n").unwrap();
-    assert!(complaints(user.path(), &units[2..]).contains("OnCalender"), "a mistake is noticed");
+    assert!(complaints(user.path(), &units[2..3]).contains("OnCalender"), "a mistake is noticed");
 }
 
 /// What the units are fenced in by, as systemd judges it without a manager: of 10, where less is better.

@@ -140,15 +140,25 @@ impl Caller {
         })
     }
 
-    /// Connects once, so that a server that is not there shows at once.
+    /// Connects, so that a server that is not there shows at once, or after the time that reaching it may take.
     pub(crate) fn reach(&self) -> Result<(), RepositoryError> {
-        match Stream::open(&self.dialer, self.dialer.next_path(), &self.options.interrupt) {
-            Ok(stream) => {
-                self.put_back(stream);
-                self.note_success();
-                Ok(())
+        let (started, mut pause) = (Instant::now(), FIRST_PAUSE);
+        loop {
+            let path = self.dialer.next_path();
+            match Stream::open(&self.dialer, path, &self.options.interrupt) {
+                Ok(stream) => {
+                    self.put_back(stream);
+                    self.note_success();
+                    return Ok(());
+                }
+                Err(StreamError::Lost(_))
+                    if started.elapsed() + pause <= self.options.reach_for =>
+                {
+                    self.pause(pause)?;
+                }
+                Err(error) => return Err(self.last_word(error)),
             }
-            Err(error) => Err(self.last_word(error)),
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 

@@ -11,8 +11,10 @@ use super::pace::WireMeter;
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// How long a lost server is asked again, counted from the last answer or the request's start,
-    /// whichever is later. Reaching it in the first place is tried once.
+    /// whichever is later.
     pub retry_for: Duration,
+    /// How long a server that cannot be reached in the first place is tried again; zero tries once.
+    pub reach_for: Duration,
     /// Most connections that carry blocks at once; more callers wait. At least 1.
     pub streams: usize,
     /// Time for all attempts at one connection together: every host, name look-up, handshake.
@@ -31,6 +33,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             retry_for: Duration::from_secs(300),
+            reach_for: Duration::ZERO,
             streams: 4,
             connect_timeout: Duration::from_secs(8),
             interrupt: Arc::default(),

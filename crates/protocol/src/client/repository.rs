@@ -26,7 +26,7 @@ impl HttpRepository {
     /// Reaches the server. Whether the machine may do anything there shows with the first request.
     ///
     /// # Errors
-    /// [`RepositoryError::Unreachable`] after one attempt within the connect timeout;
+    /// [`RepositoryError::Unreachable`] once [`ClientOptions::reach_for`] is over, or after one attempt;
     /// [`RepositoryError::WrongServer`]; [`RepositoryError::Refused`] for a name that no repository
     /// can have.
     pub fn connect(

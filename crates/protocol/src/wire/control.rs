@@ -199,12 +199,14 @@ struct UsageAnswer {
     objects: u64,
     records: u64,
     quota_bytes: Option<u64>,
+    #[serde(default)]
+    free_bytes: Option<u64>,
 }
 
 /// The answer to a question for usage.
 pub fn encode_usage(usage: &Usage) -> Bytes {
-    let Usage { stored_bytes, packs, blocks, objects, records, quota_bytes } = *usage;
-    to_json(&UsageAnswer { stored_bytes, packs, blocks, objects, records, quota_bytes })
+    let Usage { stored_bytes, packs, blocks, objects, records, quota_bytes, free_bytes } = *usage;
+    to_json(&UsageAnswer { stored_bytes, packs, blocks, objects, records, quota_bytes, free_bytes })
 }
 
 /// Reads the answer to a question for usage.
@@ -212,9 +214,9 @@ pub fn encode_usage(usage: &Usage) -> Bytes {
 /// # Errors
 /// [`FormatError`] over [`MAX_CONTROL_BYTES`], or for what is not this JSON.
 pub fn decode_usage(body: &[u8]) -> Result<Usage, FormatError> {
-    let UsageAnswer { stored_bytes, packs, blocks, objects, records, quota_bytes } =
+    let UsageAnswer { stored_bytes, packs, blocks, objects, records, quota_bytes, free_bytes } =
         from_json("usage answer", body)?;
-    Ok(Usage { stored_bytes, packs, blocks, objects, records, quota_bytes })
+    Ok(Usage { stored_bytes, packs, blocks, objects, records, quota_bytes, free_bytes })
 }
 
 /// Writes JSON; none of the types of this module can fail to be written.
@@ -280,9 +282,10 @@ mod tests {
         }
 
         #[test]
-        fn usage_reads_back(numbers: [u64; 5], quota_bytes: Option<u64>) {
+        fn usage_reads_back(numbers: [u64; 5], quota_bytes: Option<u64>, free_bytes: Option<u64>) {
             let [stored_bytes, packs, blocks, objects, records] = numbers;
-            let usage = Usage { stored_bytes, packs, blocks, objects, records, quota_bytes };
+            let usage =
+                Usage { stored_bytes, packs, blocks, objects, records, quota_bytes, free_bytes };
             prop_assert_eq!(decode_usage(&encode_usage(&usage)), Ok(usage));
         }
 

@@ -183,7 +183,7 @@ fn wrong_words(outcome: &Outcome, code: i32, names: &str, advises: &str) -> Vec<
 }
 
 /// Everything below a folder with what it holds, by path; what may be deleted at any time is left
-/// out, and so is which repository was opened in which directory, and how fast runs were.
+/// out, and so is which repository was opened in which directory, how fast runs were, and what they came to.
 fn listing(dir: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![dir.to_owned()];
@@ -191,9 +191,9 @@ fn listing(dir: &Path) -> BTreeMap<String, String> {
         for entry in fs::read_dir(&folder).unwrap().flatten() {
             let (path, kind) = (entry.path(), entry.file_type().unwrap());
             let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
-            let left_out =
-                ["cache", "config/state/directories", "config/state/speed-history.jsonl"];
-            if left_out.contains(&name.as_str()) {
+            let state = ["directories", "runs", "speed-history.jsonl"];
+            let left_out = state.map(|name| format!("config/state/{name}"));
+            if name == "cache" || left_out.contains(&name) {
                 continue;
             }
             let what = if kind.is_dir() {

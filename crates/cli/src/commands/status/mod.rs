@@ -1,0 +1,163 @@
+//! `holdall status`: whether there is a good backup, and if not, why.
+//!
+//! It is for a bad day: what this computer knows by itself is told whatever is damaged and whoever is away, and what is
+//! not known is told as that.
+
+mod schedule;
+mod server;
+mod told;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use holdall_diagnosis::runs::{RunKind, RunNote};
+use holdall_sys::{Clock, SystemClock};
+
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::lab::remembered;
+use crate::opening::connection::parse_duration;
+use crate::opening::open;
+use holdall_state::{KnownRuns, Receipts};
+use schedule::NextRun;
+use server::Seen;
+
+/// Tells when the last good backup was, and what failed since
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples: holdall status
+          holdall status --fail-if-older 3d     (4 if the last good backup is older, for scripts and monitoring)
+
+A good backup is one that made a snapshot and met no damage. Where something could not be read, that is told. A run that was \
+killed is told as one that did not end.
+
+What this computer noted of its own runs is told even if the repository cannot be reached, which is asked for a few \
+seconds. Backups of other computers are not told: `holdall snapshots` lists them.
+
+Exit codes: 0 done, whatever there was to tell, 2 wrong usage, or no repository is known, 4 the last good backup is older than \
+--fail-if-older allows, or there is none, 130 interrupted")]
+pub(crate) struct Args {
+    /// Ends with 4 if the last good backup is older than that (such as 36h, 3d)
+    #[arg(long, value_name = "AGE", value_parser = parse_duration)]
+    fail_if_older: Option<Duration>,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let status = Status::of(app)?;
+    let is_too_old = args
+        .fail_if_older
+        .is_some_and(|most| status.age_seconds().is_none_or(|seconds| seconds > most.as_secs()));
+    told::tell(app, &status, args.fail_if_older.map(|_| is_too_old))?;
+    Ok(if is_too_old { Exit::BelowRate } else { Exit::Done })
+}
+
+/// A run with whether it goes on.
+struct Attempt {
+    note: RunNote,
+    goes_on: bool,
+}
+
+impl Attempt {
+    fn failed(&self) -> bool {
+        !self.goes_on && self.note.is_failure()
+    }
+}
+
+/// All that there is to tell.
+struct Status {
+    place: String,
+    now_ns: i64,
+    last_good: Option<RunNote>,
+    /// When the last snapshot was received whose receipt is kept; told where no note says more.
+    last_receipt_ns: Option<i64>,
+    last_attempt: Option<Attempt>,
+    last_failure: Option<Attempt>,
+    last_check: Option<Attempt>,
+    next_run: Option<NextRun>,
+    seen: Seen,
+    /// What of this computer's own notes cannot be read, a sentence each.
+    unreadable: Vec<String>,
+}
+
+impl Status {
+    fn of(app: &App) -> Result<Self> {
+        let mut unreadable: Vec<_> =
+            app.damaged_settings().map(str::to_owned).into_iter().collect();
+        if let Err(error) = app.pairings() {
+            unreadable.push(format!("{error:#}"));
+        }
+        let Some(to) = remembered::place(app) else {
+            return Err(unknown_place(unreadable).into());
+        };
+        let place = remembered::place_in_words(app).unwrap_or_else(|| to.clone());
+        // Asked while the rest is read.
+        let asked = server::ask(app);
+        let now_ns = SystemClock.now_ns();
+        let known = KnownRuns::in_state(&app.folders.state);
+        if known.unreadable > 0 {
+            let folder = app.folders.state.join("runs");
+            unreadable.push(format!(
+                "{} notes in {} are damaged",
+                known.unreadable,
+                folder.display()
+            ));
+        }
+        let attempt = |(name, note): (&str, &RunNote)| Attempt {
+            note: note.clone(),
+            goes_on: known.goes_on(name, note),
+        };
+        let newest = |kind| known.runs.to(&to, kind).next().map(attempt);
+        let last_failure = known.runs.to(&to, RunKind::Backup).map(attempt).find(Attempt::failed);
+        let folder = Path::new(&to);
+        let repository = match folder.is_absolute() {
+            true => open::last_opened(app, folder),
+            false => Some(to.clone()),
+        };
+        let receipts = Receipts::in_state(&app.folders.state);
+        let received = repository.map_or(Ok(None), |id| receipts.newest_received_ns(&id));
+        let last_receipt_ns = received.unwrap_or_else(|error| {
+            unreadable.push(format!("{error:#}"));
+            None
+        });
+        Ok(Self {
+            last_good: known.runs.last_good(&to, now_ns).cloned(),
+            last_receipt_ns,
+            last_attempt: newest(RunKind::Backup),
+            last_failure,
+            last_check: newest(RunKind::Check),
+            next_run: schedule::next_run(),
+            seen: asked.answer(),
+            place,
+            now_ns,
+            unreadable,
+        })
+    }
+
+    /// When the last good backup ended.
+    fn last_good_ns(&self) -> Option<i64> {
+        self.last_good.as_ref().map(RunNote::last_ns).or(self.last_receipt_ns)
+    }
+
+    /// How old the last good backup is.
+    fn age_seconds(&self) -> Option<u64> {
+        self.last_good_ns().map(|last_ns| self.seconds_since(last_ns))
+    }
+
+    fn seconds_since(&self, then_ns: i64) -> u64 {
+        u64::try_from(self.now_ns.saturating_sub(then_ns) / 1_000_000_000).unwrap_or(0)
+    }
+}
+
+/// The refusal where it is not known of which repository to tell, with why.
+fn unknown_place(unreadable: Vec<String>) -> Refusal {
+    match unreadable.into_iter().next() {
+        Some(reason) => Refusal::new(Exit::Usage, reason)
+            .hint("put back a copy of it, or name the repository with -r"),
+        None => Refusal::new(
+            Exit::Usage,
+            "which repository? None was named, and this machine is not paired",
+        )
+        .hint("name one with -r, or pair this machine with a server: `holdall pair`"),
+    }
+}
