@@ -11,13 +11,14 @@
 //!                       accounts (machines, invites, rules) <- admin (commands) <- admin_listener (socket)
 //! ```
 //!
-//! `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, and `clock_trust`
+//! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, and `clock_trust`
 //! says whether anything may be deleted for its age.
 //!
 //! What requests may cost is bounded before they are read: connections, requests of each machine,
 //! bytes in memory, time. What is over a limit waits, or is told to come back.
 
 mod accounts;
+mod activity;
 mod addresses;
 pub mod admin;
 mod admin_listener;

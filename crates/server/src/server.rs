@@ -45,6 +45,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// Gets one line for each event, from any thread.
     pub log: LogSink,
+    /// How much more the log tells: sessions from 1 on, and each request from 2 on.
+    pub detail: u8,
 }
 
 /// A running server. Dropping it ends it, as [`Server::shutdown`] does.
@@ -64,7 +66,7 @@ impl Server {
     /// # Errors
     /// [`ServerError::DataFolderInUse`], [`ServerError::Listen`], and what is wrong with the folder.
     pub fn start(options: ServerOptions) -> Result<Self, ServerError> {
-        let ServerOptions { data_dir, listen, clock, limits, log } = options;
+        let ServerOptions { data_dir, listen, clock, limits, log, detail } = options;
         let log = in_lines(log);
         let folder = Arc::new(DataFolder::take(&data_dir)?);
         let identity = Arc::new(ServerIdentity::of(&folder)?);
@@ -85,7 +87,7 @@ impl Server {
         stores.let_readers_in()?;
         let shutdown = limits.shutdown;
         let workers = limits.workers;
-        let state = ServerState::new(accounts, stores, (public, local_addr), limits, log);
+        let state = ServerState::new(accounts, stores, (public, local_addr), limits, (log, detail));
         let (ending, watching) = watch::channel(false);
         let serving = Serving {
             places: Arc::new(Semaphore::new(state.limits.connections)),
@@ -189,6 +191,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
                 () = admin.serve(&state) => {}
                 () = keep_house(&state) => {}
                 () = state.failures.tell_counted() => {}
+                () = state.activities.tell_ended_ones() => {}
                 () = state.measuring.let_go_of_ended() => {}
                 _ = ending.wait_for(|ending| *ending) => {}
             }
@@ -199,6 +202,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
     serving.state.log("ending");
     while connections.join_next().await.is_some() {}
     serving.state.failures.tell_all();
+    serving.state.activities.tell_all();
 }
 
 /// Applies rules for keeping and prunes, once an hour, and for the first time soon after the start: some

@@ -7,12 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
+use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::WireError;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 
 use crate::LogSink;
 use crate::accounts::Accounts;
+use crate::activity::Activities;
 use crate::addresses::host_name;
 use crate::admin::Administration;
 use crate::auth::rights::Role;
@@ -45,8 +47,12 @@ pub(crate) struct ServerState {
     identity: PublicKey,
     listen: SocketAddr,
     log: LogSink,
+    /// How much the log tells beside what everybody wants to know.
+    detail: u8,
     /// What requests fail with.
     pub(crate) failures: FailureLog,
+    /// What goes on in sessions.
+    pub(crate) activities: Activities,
     refused_pairings: RefusedPairings,
     /// By repository; that of no name is all strangers'.
     shares: Mutex<HashMap<String, Arc<Share>>>,
@@ -79,9 +85,11 @@ impl ServerState {
         stores: Stores,
         (identity, listen): (PublicKey, SocketAddr),
         limits: Limits,
-        log: LogSink,
+        (log, detail): (LogSink, u8),
     ) -> Self {
         Self {
+            activities: Activities::new(Arc::clone(&log)),
+            detail,
             failures: FailureLog::new(Arc::clone(&log), accounts.clock()),
             refused_pairings: RefusedPairings::default(),
             accounts,
@@ -218,19 +226,31 @@ impl ServerState {
         (self.log)(line);
     }
 
+    /// Writes a line that only those want who asked for so much detail.
+    pub(crate) fn detail(&self, level: u8, line: impl FnOnce() -> String) {
+        if self.detail >= level {
+            self.log(&line());
+        }
+    }
+
     pub(crate) fn log_failure(
         &self,
         verb: &str,
         (key, source): (&PublicKey, Source),
         error: &WireError,
     ) {
+        let who = self.accounts.shown(key);
+        if let WireError::Repository(RepositoryError::NoRepository { .. }) = error {
+            // A machine looks before it makes one.
+            return self
+                .detail(1, || format!("{who} at {source}: {verb}: there is no repository yet"));
+        }
         let whose = match self.accounts.role(key) {
             Role::Machine { repository, .. } | Role::Reader { repository } => {
                 Whose::Repository(repository)
             }
             Role::Unknown | Role::Revoked => Whose::Strangers,
         };
-        let key = key.to_string();
         let what = match error {
             WireError::Repository(error) => error.to_string(),
             WireError::UnknownMachine => "unknown key".into(),
@@ -238,7 +258,12 @@ impl ServerState {
             WireError::TooManyRequests => "too many requests".into(),
             other => format!("{other:?}"),
         };
-        self.failures.note(whose, Some(source), &format!("{verb} by key {key:.16}: {what}"));
+        let what = match whose {
+            Whose::Repository(_) => format!("{who} at {source}: {verb}: {what}"),
+            // Where from, the line says.
+            _ => format!("{verb} by {who}: {what}"),
+        };
+        self.failures.note(whose, Some(source), &what);
     }
 
     /// Notes a handshake that broke a rule of TLS, or whose peer does not accept this server. One that merely ended, as
@@ -293,7 +318,7 @@ mod tests {
         let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
         let stores = Stores::new(folder, signer, Arc::clone(&accounts), Arc::clone(&log));
         let place = (key(99), "127.0.0.1:1".parse().unwrap());
-        ServerState::new(accounts, stores, place, Limits::default(), log)
+        ServerState::new(accounts, stores, place, Limits::default(), (log, 0))
     }
 
     #[test]

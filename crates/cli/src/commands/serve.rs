@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use holdall_server::{Limits, LogSink, Server, ServerOptions};
-use holdall_sys::SystemClock;
+use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::config;
 use crate::exit::Exit;
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::{Output, plain};
+use crate::terminal::output::{Output, plain, rfc3339_seconds};
 
 /// How often it is looked whether the data folder is on another disk.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -29,6 +29,9 @@ Example: holdall serve --data /srv/holdall
 It is ready when it prints \"listening on https://ADDR:PORT\"; the fingerprint of its identity \
 follows. It ends within 5 seconds of SIGTERM or Ctrl-C. A disk of its data that is pulled out and put \
 back, as another device, needs no restart.
+
+Its log, on standard error, has a line for each snapshot, reading and refusal; with -v for each session, with -vv for each request. \
+Lines begin with the time, unless they go to systemd's journal.
 
 Exit codes: 0 ended as it was asked to, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -61,6 +64,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             log: Arc::clone(&log),
+            detail: app.output.verbose,
         })
     };
     let mut server = start(args.listen)?;
@@ -111,13 +115,26 @@ fn announce(output: &Output, server: &Server) -> Result<()> {
 fn log_to(output: Output) -> LogSink {
     #[derive(Serialize)]
     struct Line<'a> {
+        time: &'a str,
         message: &'a str,
     }
+    let is_in_journal = is_in_journal();
     Arc::new(move |message| {
-        output.note(message);
+        let time = &rfc3339_seconds(SystemClock.now_ns());
+        match is_in_journal {
+            true => output.note(message),
+            false => output.note(format_args!("{time} {message}")),
+        }
         // Nobody is left to be told that nobody listens.
-        let _ = output.object("log", &Line { message });
+        let _ = output.object("log", &Line { time, message });
     })
+}
+
+/// Whether standard error is the journal's, which knows when a line came: systemd names it by device and inode.
+fn is_in_journal() -> bool {
+    let named = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    let Ok(own) = rustix::fs::fstat(std::io::stderr()) else { return false };
+    named == format!("{}:{}", own.st_dev, own.st_ino)
 }
 
 fn end_with_input(interrupt: Interrupt) -> std::io::Result<()> {

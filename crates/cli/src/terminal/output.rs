@@ -249,6 +249,11 @@ pub(crate) fn rfc3339(nanoseconds: impl Into<i128>) -> String {
     timestamp(nanoseconds.into()).to_string()
 }
 
+/// The same to the second.
+pub(crate) fn rfc3339_seconds(nanoseconds: impl Into<i128>) -> String {
+    timestamp(nanoseconds.into()).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// A time for people, by the clock on their wall.
 pub(crate) fn local_time(nanoseconds: impl Into<i128>) -> String {
     let time = timestamp(nanoseconds.into()).to_zoned(jiff::tz::TimeZone::system());

@@ -113,6 +113,7 @@ impl World {
         let clock = Arc::new(ServerClock::default());
         let data_dir = folder.path().join("data");
         let server = Server::start(ServerOptions {
+            detail: 0,
             data_dir: data_dir.clone(),
             listen: "127.0.0.1:0".parse().unwrap(),
             clock: clock.clone(),

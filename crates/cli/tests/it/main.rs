@@ -77,6 +77,7 @@ mod resuming;
 mod rules;
 mod schema;
 mod second;
+mod server_log;
 mod sessions;
 mod share;
 mod short_calls;

@@ -1,5 +1,7 @@
 //! What an administrator sees of the accounts: machines, what is kept of repositories, deletions that wait.
 
+use std::time::Duration;
+
 use holdall_format::TagToken;
 use holdall_repository::Supersession;
 use holdall_repository::retention::Policy;
@@ -82,4 +84,12 @@ pub struct MachineEntry {
     pub revoked: bool,
     /// When it last asked for something, to the minute.
     pub last_seen_ns: Option<i64>,
+}
+
+impl MachineEntry {
+    /// Whether it asked for nothing in the time before `now_ns`; where it never did, since it was paired.
+    pub fn is_absent(&self, time: Duration, now_ns: i64) -> bool {
+        let since_ns = now_ns.saturating_sub(self.last_seen_ns.unwrap_or(self.created_ns));
+        u128::try_from(since_ns).is_ok_and(|since_ns| since_ns > time.as_nanos())
+    }
 }

@@ -103,6 +103,19 @@ impl Accounts {
         self.state().roles.get(key).cloned().unwrap_or(Role::Unknown)
     }
 
+    /// Whose key it is, for the log: the machine's name, or the beginning of a key that is no machine's.
+    pub(crate) fn shown(&self, key: &PublicKey) -> String {
+        let state = self.state();
+        match state.roles.get(key) {
+            Some(Role::Machine { machine, .. }) => {
+                let known = state.machines.get(machine);
+                known.map_or_else(|| machine.to_string(), |known| known.name.clone())
+            }
+            Some(Role::Reader { repository }) => format!("a recovery kit of {repository}"),
+            _ => format!("key {:.16}", key.to_string()),
+        }
+    }
+
     /// The identities of recovery kits that read a repository.
     pub(crate) fn readers(&self, repository: &str) -> Vec<PublicKey> {
         self.state().readers_of(repository).collect()

@@ -1,8 +1,10 @@
 //! One request: who asks, may it, and who answers it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use holdall_format::PublicKey;
+use holdall_meter::duration;
 use holdall_protocol::wire::{self, Frames, Route, WireError};
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
@@ -32,9 +34,13 @@ pub(crate) async fn answer(
     let (mut body, mut is_last) = (Some(body), false);
     let answered = match (Route::parse(head.method.as_str(), path), key) {
         (Some(route), Some(key)) => {
-            let verb = route.verb().name;
+            let (verb, begun) = (route.verb().name, Instant::now());
             let is_pairing = matches!(route, Route::Pair);
-            let answered = dispatch(&state, key, route, &mut body, puts).await;
+            let answered = dispatch(&state, (key, source), route, &mut body, puts).await;
+            state.detail(2, || {
+                let (who, seconds) = (state.accounts.shown(&key), begun.elapsed().as_secs_f64());
+                format!("{who} at {source}: {verb}, {}", duration(seconds))
+            });
             if let Err(error) = &answered {
                 state.log_failure(verb, (&key, source), error);
                 is_last = is_pairing && !state.delay_refused_pairing(source).await;
@@ -70,7 +76,7 @@ fn open_page(method: &str, path: &str) -> Option<&'static str> {
 /// Checks the right and has the verb handled. Takes the body out of `body` when it reads it.
 async fn dispatch(
     state: &Arc<ServerState>,
-    key: PublicKey,
+    (key, source): (PublicKey, Source),
     route: Route,
     body: &mut Option<Incoming>,
     puts: &Puts,
@@ -82,7 +88,8 @@ async fn dispatch(
     };
     let permit = rights::check(&state.accounts.role(&key), key, &name, verb.verb())?;
     let slot = Arc::new(state.request_slot(&key)?);
-    let request = RepositoryRequest { state, permit, slot: Arc::clone(&slot), body, puts };
+    let slot_of = Arc::clone(&slot);
+    let request = RepositoryRequest { state, permit, source, slot: slot_of, body, puts };
     let mut response = request.handle(verb).await?;
     response.body_mut().hold(slot);
     Ok(response)

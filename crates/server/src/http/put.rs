@@ -71,6 +71,8 @@ impl Put {
         let ended = Instant::now();
         let storing = state.storing(&permit.key()).await;
         let queued = queued + ended.elapsed();
+        let of = (permit.key(), session);
+        let bytes = blocks.iter().map(|block| block.len() as u64).sum();
         let inner = Arc::clone(&state);
         let call = move || {
             let _held = (permits, slot, storing);
@@ -79,7 +81,9 @@ impl Put {
         let (times, waited) = state.work.run(call).await?;
         state.buffers.give_back(came.whole()?);
         let times = with_waiting(times, received, queued + waited);
-        Ok(state.pressure.reattribute_cpu_wait(&begun, times))
+        let times = state.pressure.reattribute_cpu_wait(&begun, times);
+        state.activities.took(of, bytes, &times);
+        Ok(times)
     }
 }
 

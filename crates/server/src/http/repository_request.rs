@@ -7,7 +7,9 @@ use bytes::Bytes;
 use holdall_format::limits::BLOCK_MAX_BYTES;
 use holdall_format::{FormatError, SessionId};
 use holdall_protocol::wire::{self, Frames, RepositoryVerb, WireError};
-use holdall_protocol::{AdminToken, Fetched, Repository, RepositoryError};
+use holdall_protocol::{
+    AdminToken, Fetched, Repository, RepositoryError, RequestTimes, SessionPurpose,
+};
 use holdall_repository::EmbeddedRepository;
 use hyper::Response;
 use hyper::body::Incoming;
@@ -23,6 +25,7 @@ use super::scrub;
 use crate::ServerError;
 use crate::admin::Administration;
 use crate::auth::rights::Permit;
+use crate::bounds::source::Source;
 use crate::bounds::work::BufferPermits;
 use crate::state::ServerState;
 use crate::stores::Stores;
@@ -31,6 +34,8 @@ use crate::stores::Stores;
 pub(super) struct RepositoryRequest<'a> {
     pub(super) state: &'a Arc<ServerState>,
     pub(super) permit: Permit,
+    /// Where the machine is.
+    pub(super) source: Source,
     /// Of the machine's requests.
     pub(super) slot: Arc<OwnedSemaphorePermit>,
     pub(super) body: &'a mut Option<Incoming>,
@@ -81,17 +86,21 @@ impl RepositoryRequest<'_> {
             }
             RepositoryVerb::PutBlocks(session) => self.put_blocks(session).await,
             RepositoryVerb::Commit(session) => {
-                let state = Arc::clone(self.state);
+                let (inner, key) = (Arc::clone(self.state), self.permit.key());
                 let commit = move |repository: &EmbeddedRepository, record: Bytes| {
                     let answer = repository.commit(&session, &record)?;
-                    state.stores.note_newest(&answer);
+                    inner.stores.note_newest(&answer);
+                    inner.activities.committed((key, session), &answer);
                     Ok(wire::encode_commit_answer(&answer))
                 };
                 self.call_with_body(BYTES, |body| Ok(body.clone()), commit).await
             }
             RepositoryVerb::CloseSession(session) => {
+                let (inner, key) = (Arc::clone(self.state), self.permit.key());
                 let close = move |repository: &EmbeddedRepository| {
-                    repository.close_session(&session).map(|()| done())
+                    repository.close_session(&session)?;
+                    inner.activities.closed((key, session));
+                    Ok(done())
                 };
                 self.call_for(JSON, close).await
             }
@@ -104,8 +113,12 @@ impl RepositoryRequest<'_> {
             RepositoryVerb::Fetch(session, copy) => self.fetch(session, copy).await,
             RepositoryVerb::ReadBlocks(session, cursor) => {
                 self.read_body().await?;
+                let (inner, key) = (Arc::clone(self.state), self.permit.key());
                 let page = move |repository: &EmbeddedRepository| {
-                    Ok(wire::encode_block_page(&repository.read_blocks(&session, cursor)?))
+                    let page = wire::encode_block_page(&repository.read_blocks(&session, cursor)?);
+                    let (bytes, times) = (page.total_bytes() as u64, RequestTimes::default());
+                    inner.activities.gave((key, session), bytes, &times);
+                    Ok(page)
                 };
                 self.call_for_large(wire::MAX_FETCH_ANSWER_BYTES, page).await
             }
@@ -275,14 +288,23 @@ impl RepositoryRequest<'_> {
         let body = self.read_body().await?;
         let purpose = wire::decode_session_request(&body.bytes)?;
         self.permit.check_purpose(&purpose)?;
+        let (inner, key, source) = (Arc::clone(self.state), self.permit.key(), self.source);
         let open = move |repository: &EmbeddedRepository| {
-            Ok(Frames::plain(wire::encode_session_answer(&repository.open_session(&purpose)?)))
+            let grant = repository.open_session(&purpose)?;
+            let who = inner.accounts.shown(&key);
+            let what = match purpose {
+                SessionPurpose::Backup { .. } => "back up",
+                SessionPurpose::Read => "read",
+            };
+            inner.detail(1, || format!("{who} at {source}: begins to {what}"));
+            inner.activities.opened((key, grant.session), &who, source);
+            Ok(Frames::plain(wire::encode_session_answer(&grant)))
         };
         self.call_for(JSON, open).await
     }
 
     async fn put_blocks(self, session: SessionId) -> Result<Response<Answer>, WireError> {
-        let Self { state, permit, slot, body, puts } = self;
+        let Self { state, permit, slot, body, puts, .. } = self;
         let begun = state.pressure.begin();
         let limit_bytes = permit.max_body_bytes();
         let admitted = AdmittedBody::wait(state, &permit.key(), body.as_ref(), limit_bytes).await?;
@@ -303,12 +325,14 @@ impl RepositoryRequest<'_> {
             permits.shrink_to(wire::encode_fetched(&fetched).total_bytes());
             Ok((fetched, permits))
         };
-        let state = self.state;
+        let (state, key) = (self.state, self.permit.key());
         let ((fetched, permits), waited) = self.call(call).await?;
         let times = with_waiting(fetched.times, received, queued + also_queued + waited);
         let times = state.pressure.reattribute_cpu_wait(&begun, times);
         let fetched = Fetched { times, ..fetched };
-        Ok(respond(BYTES, wire::encode_fetched(&fetched), Some(permits)))
+        let answer = wire::encode_fetched(&fetched);
+        state.activities.gave((key, session), answer.total_bytes() as u64, &times);
+        Ok(respond(BYTES, answer, Some(permits)))
     }
 
     async fn scrub(self) -> Result<Response<Answer>, WireError> {

@@ -46,6 +46,7 @@ impl World {
         let lines = Arc::clone(&self.log);
         let log: LogSink = Arc::new(move |line| lines.lock().unwrap().push(line.to_owned()));
         ServerOptions {
+            detail: 0,
             data_dir: self.folder.path().to_owned(),
             listen: self.address,
             clock: self.clock.clone(),

@@ -1,29 +1,45 @@
 //! `holdall admin machines`, and how a machine is shown.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use holdall_server::Right;
 use holdall_server::admin::{ListMachines, MachineEntry};
+use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
 use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::opening::connection::parse_duration;
 use crate::terminal::output::{Shown, count, local_time, rfc3339};
 
 /// Lists the machines that this server knows
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example: holdall admin machines --json
+Examples: holdall admin machines --json
+          holdall admin machines --absent-for 7d     (those of which nothing was heard for a week)
 
 When a machine was last seen is known to the minute.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Lists those alone that asked for nothing for so long (such as 36h, 7d), and are not revoked
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    absent_for: Option<Duration>,
+}
 
-pub(crate) fn run(_: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let machines = ask(data, &ListMachines {})?.machines;
+pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
+    let mut machines = ask(data, &ListMachines {})?.machines;
+    if let Some(absent_for) = args.absent_for {
+        let now_ns = SystemClock.now_ns();
+        machines.retain(|machine| !machine.revoked && machine.is_absent(absent_for, now_ns));
+        if machines.is_empty() {
+            app.output.say("every machine was here since")?;
+            return Ok(Exit::Done);
+        }
+    }
     if machines.is_empty() {
         app.output.say("no machines; `holdall invite` lets one in")?;
         return Ok(Exit::Done);

@@ -1,0 +1,216 @@
+//! A line of the log for each snapshot, and for each reading once it ended: who, from where, how much, for how long, and
+//! what it waited for as far as this server saw. Of content and names of files it knows nothing.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdall_format::{PublicKey, RecordKind, SessionId, StoredRecord};
+use holdall_meter::{duration, size};
+use holdall_protocol::{CommitAnswer, RequestTimes};
+
+use crate::LogSink;
+use crate::bounds::source::Source;
+
+/// A session in which nothing was asked for so long is taken for one that ended.
+const ENDED_AFTER: Duration = Duration::from_secs(600);
+/// So often it is looked for those.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// What was shorter says little about what it waited for.
+const ENOUGH_SECONDS: f64 = 0.5;
+/// Most sessions that are followed at once.
+const MOST: usize = 10_000;
+
+/// What goes on in sessions.
+pub(crate) struct Activities {
+    log: LogSink,
+    of: Mutex<HashMap<(PublicKey, SessionId), Activity>>,
+}
+
+/// What goes on in a session.
+struct Activity {
+    /// The machine's name, and where it is.
+    who: String,
+    began: Instant,
+    last: Instant,
+    taken_bytes: u64,
+    given_bytes: u64,
+    times: RequestTimes,
+}
+
+impl Activities {
+    pub(crate) fn new(log: LogSink) -> Self {
+        Self { log, of: Mutex::default() }
+    }
+
+    /// Notes that a session was opened.
+    pub(crate) fn opened(&self, (key, session): (PublicKey, SessionId), who: &str, source: Source) {
+        let mut of = self.lock();
+        if of.len() >= MOST {
+            return;
+        }
+        let now = Instant::now();
+        let activity = Activity {
+            who: format!("{who} at {source}"),
+            began: now,
+            last: now,
+            taken_bytes: 0,
+            given_bytes: 0,
+            times: RequestTimes::default(),
+        };
+        of.insert((key, session), activity);
+    }
+
+    /// Notes blocks that were stored.
+    pub(crate) fn took(&self, of: (PublicKey, SessionId), bytes: u64, times: &RequestTimes) {
+        self.went_on(of, times, |activity| activity.taken_bytes += bytes);
+    }
+
+    /// Notes blocks that were read.
+    pub(crate) fn gave(&self, of: (PublicKey, SessionId), bytes: u64, times: &RequestTimes) {
+        self.went_on(of, times, |activity| activity.given_bytes += bytes);
+    }
+
+    fn went_on(
+        &self,
+        of: (PublicKey, SessionId),
+        times: &RequestTimes,
+        add: impl FnOnce(&mut Activity),
+    ) {
+        if let Some(activity) = self.lock().get_mut(&of) {
+            add(activity);
+            activity.last = Instant::now();
+            activity.times.receive_seconds += times.receive_seconds;
+            activity.times.queue_seconds += times.queue_seconds;
+            activity.times.cpu_seconds += times.cpu_seconds;
+            activity.times.disk_seconds += times.disk_seconds;
+        }
+    }
+
+    /// Tells of a snapshot that was committed, if that is what the answer says.
+    pub(crate) fn committed(&self, of: (PublicKey, SessionId), answer: &CommitAnswer) {
+        let CommitAnswer::Committed(stored) = answer else { return };
+        let Ok(StoredRecord { record, .. }) = StoredRecord::decode(stored) else { return };
+        if record.head.kind != RecordKind::Snapshot || record.head.amends.is_some() {
+            return;
+        }
+        let id = record.hash().to_string();
+        if let Some(activity) = self.lock().remove(&of) {
+            let id = id.get(..10).unwrap_or_default();
+            (self.log)(&activity.line(&format!("snapshot {id}"), activity.taken_bytes));
+        }
+    }
+
+    /// Tells of a session that ended.
+    pub(crate) fn closed(&self, of: (PublicKey, SessionId)) {
+        let ended = self.lock().remove(&of);
+        ended.iter().for_each(|activity| self.tell_ended(activity, ""));
+    }
+
+    /// Tells of the sessions that ended without a word, now and then. Never ends by itself.
+    pub(crate) async fn tell_ended_ones(&self) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.tell_those(|activity| activity.last.elapsed() >= ENDED_AFTER);
+        }
+    }
+
+    /// Tells of all sessions.
+    pub(crate) fn tell_all(&self) {
+        self.tell_those(|_| true);
+    }
+
+    fn tell_those(&self, is_due: impl Fn(&Activity) -> bool) {
+        let ended: Vec<_> = self.lock().extract_if(|_, activity| is_due(activity)).collect();
+        for (_, activity) in ended {
+            self.tell_ended(&activity, ", and did not say that it was done");
+        }
+    }
+
+    fn tell_ended(&self, activity: &Activity, how: &str) {
+        let tell = |what: &str, bytes: u64| {
+            if bytes > 0 {
+                (self.log)(&format!("{}{how}", activity.line(what, bytes)));
+            }
+        };
+        tell("sent without a snapshot", activity.taken_bytes);
+        tell("read", activity.given_bytes);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(PublicKey, SessionId), Activity>> {
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Activity {
+    fn line(&self, what: &str, bytes: u64) -> String {
+        let seconds = self.last.max(self.began).duration_since(self.began).as_secs_f64();
+        let limit = limit(&self.times, seconds).map(|limit| format!(", limited by {limit}"));
+        let (who, limit) = (&self.who, limit.unwrap_or_default());
+        format!("{who}: {what}, {} in {}{limit}", size(bytes), duration(seconds))
+    }
+}
+
+/// What a session waited for most: requests come over several connections at once, so that their times may add up to more.
+/// What this server did not spend on them is the network's or the client's.
+fn limit(times: &RequestTimes, seconds: f64) -> Option<&'static str> {
+    let RequestTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds } = *times;
+    let idle = seconds - (receive_seconds + queue_seconds + cpu_seconds + disk_seconds);
+    let all = [
+        ("client or network", receive_seconds + idle.max(0.0)),
+        ("server-busy", queue_seconds),
+        ("server-cpu", cpu_seconds),
+        ("server-disk", disk_seconds),
+    ];
+    let most = all.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
+    most.filter(|_| seconds >= ENOUGH_SECONDS).map(|(limit, _)| limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_reading_has_a_line_when_it_ends_however_it_ends() {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let told = Arc::clone(&lines);
+        let log: LogSink = Arc::new(move |line| told.lock().unwrap().push(line.to_owned()));
+        let activities = Activities::new(log);
+        let of = |number| (PublicKey::from_bytes([1; 32]), SessionId::from_bytes([number; 16]));
+        let source = Source::from(IpAddr::from([10, 0, 0, 7]));
+        for number in 1..=3 {
+            activities.opened(of(number), "laptop", source);
+        }
+        activities.gave(of(1), 2_000_000, &RequestTimes::default());
+        activities.gave(of(2), 1000, &RequestTimes::default());
+        activities.closed(of(1));
+        activities.closed(of(1));
+        activities.tell_those(|activity| activity.last.elapsed() >= ENDED_AFTER);
+        activities.tell_all();
+        activities.closed(of(3));
+        assert_eq!(
+            *lines.lock().unwrap(),
+            [
+                "laptop at 10.0.0.7: read, 2.0 MB in 0.00 s",
+                "laptop at 10.0.0.7: read, 1.0 kB in 0.00 s, and did not say that it was done"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_session_waited_for_is_what_took_most_of_its_time() {
+        let times = |receive_seconds, disk_seconds| RequestTimes {
+            receive_seconds,
+            disk_seconds,
+            cpu_seconds: 0.1,
+            queue_seconds: 0.2,
+        };
+        assert_eq!(limit(&times(0.1, 3.0), 1.0), Some("server-disk"));
+        assert_eq!(limit(&times(5.0, 3.0), 2.0), Some("client or network"));
+        assert_eq!(limit(&times(0.1, 0.1), 2.0), Some("client or network"), "it was asked nothing");
+        assert_eq!(limit(&times(0.1, 0.1), 0.4), None);
+    }
+}
