@@ -113,16 +113,9 @@ impl Pairings {
         all.next().filter(|_| all.next().is_none())
     }
 
-    /// The newest pairing by an invite with the server that made this one, as its addresses or its
-    /// identity tell; else the newest by an invite.
-    pub fn by_invite(&self, invite: &Invite) -> Option<&Pairing> {
-        let identity = invite.identity.to_string();
-        let is_there = |pairing: &&Pairing| {
-            pairing.identity == identity
-                || pairing.addresses.iter().any(|of| invite.addresses.contains(of))
-        };
-        let mut writing = self.all.iter().rev().filter(|pairing| !pairing.reads_only);
-        writing.clone().find(is_there).or_else(|| writing.next())
+    /// The newest pairing by an invite.
+    pub fn newest_by_invite(&self) -> Option<&Pairing> {
+        self.all.iter().rev().find(|pairing| !pairing.reads_only)
     }
 
     /// Keeps the address at which the pinned server of a repository was found, as the most likely
@@ -150,18 +143,59 @@ impl Pairings {
     /// If it cannot be written.
     pub fn prefer(&mut self, repository: &str) -> Result<(), StateError> {
         match self.of(repository).cloned() {
-            Some(pairing) => self.keep(pairing),
+            Some(pairing) => self.keep(pairing, true),
             None => Ok(()),
         }
     }
 
-    /// Keeps a pairing, in place of an older one with the same repository, as the default one.
+    /// Keeps a pairing, in place of an older one with the same repository. It becomes the default one if that is wanted,
+    /// or if there is no other.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep(&mut self, pairing: Pairing) -> Result<(), StateError> {
+    pub fn keep(&mut self, pairing: Pairing, as_default: bool) -> Result<(), StateError> {
+        let as_default = as_default || self.default_besides(&pairing.repository).is_none();
         self.all.retain(|other| other.repository != pairing.repository);
-        self.all.push(pairing);
+        let at = if as_default { self.all.len() } else { self.all.len().saturating_sub(1) };
+        self.all.insert(at, pairing);
+        self.write()
+    }
+
+    /// The default repository, if it is another one than that.
+    pub fn default_besides(&self, repository: &str) -> Option<&Pairing> {
+        self.default().filter(|default| default.repository != repository)
+    }
+
+    /// The pairing by an invite with a server that this invite's takes the place of: it is at one of the addresses, and has
+    /// another identity.
+    pub fn replaced_by(&self, invite: &Invite) -> Option<&Pairing> {
+        let identity = invite.identity.to_string();
+        let mut writing = self.all.iter().rev().filter(|pairing| !pairing.reads_only);
+        if writing.clone().any(|pairing| pairing.identity == identity) {
+            return None;
+        }
+        writing.find(|pairing| invite.addresses.iter().any(|address| pairing.is_at(address)))
+    }
+
+    /// The pairings by an invite of the server that made this one, or that it takes the place of, the newest first.
+    pub fn at_inviting(&self, invite: &Invite) -> impl Iterator<Item = &Pairing> {
+        let (identity, addresses) = (invite.identity.to_string(), invite.addresses.clone());
+        let is_there = move |pairing: &&Pairing| {
+            pairing.identity == identity || addresses.iter().any(|address| pairing.is_at(address))
+        };
+        self.all.iter().rev().filter(|pairing| !pairing.reads_only).filter(is_there)
+    }
+
+    /// Forgets the pairings by an invite with the server of that one but for its own: a machine has one repository of a
+    /// server.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn keep_alone(&mut self, pairing: &Pairing) -> Result<(), StateError> {
+        self.all.retain(|other| {
+            let is_there = other.identity == pairing.identity && !other.reads_only;
+            other.repository == pairing.repository || !is_there
+        });
         self.write()
     }
 
@@ -193,11 +227,11 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let mut pairings = Pairings::read(state.path()).unwrap();
         assert_eq!(pairings.default(), None);
-        pairings.keep(pairing("a:1", "laptop")).unwrap();
+        pairings.keep(pairing("a:1", "laptop"), false).unwrap();
         assert_eq!(pairings.find("elsewhere:1", "").unwrap().name, "laptop");
         assert_eq!(pairings.find("elsewhere:1", "other"), None);
-        pairings.keep(pairing("a:1", "other")).unwrap();
-        pairings.keep(pairing("b:1", "laptop")).unwrap();
+        pairings.keep(pairing("a:1", "other"), true).unwrap();
+        pairings.keep(pairing("b:1", "laptop"), true).unwrap();
 
         let again = Pairings::read(state.path()).unwrap();
         assert_eq!(again.default(), Some(&pairing("b:1", "laptop")));
@@ -210,11 +244,28 @@ mod tests {
     }
 
     #[test]
+    fn the_default_changes_only_where_that_is_wanted() {
+        let state = tempfile::tempdir().unwrap();
+        let mut pairings = Pairings::read(state.path()).unwrap();
+        let default = |pairings: &Pairings| pairings.default().unwrap().name.clone();
+        pairings.keep(pairing("a:1", "first"), false).unwrap();
+        pairings.keep(pairing("b:1", "second"), false).unwrap();
+        pairings.keep(pairing("c:1", "third"), false).unwrap();
+        assert_eq!(default(&pairings), "first");
+        pairings.keep(pairing("a:1", "first"), false).unwrap();
+        assert_eq!(default(&Pairings::read(state.path()).unwrap()), "first");
+        pairings.keep(pairing("b:1", "second"), true).unwrap();
+        assert_eq!(default(&Pairings::read(state.path()).unwrap()), "second");
+        pairings.prefer("third@c:1").unwrap();
+        assert_eq!(default(&pairings), "third");
+    }
+
+    #[test]
     fn an_address_where_a_server_was_found_comes_first_and_the_default_stays() {
         let state = tempfile::tempdir().unwrap();
         let mut pairings = Pairings::read(state.path()).unwrap();
-        pairings.keep(pairing("a:1", "laptop")).unwrap();
-        pairings.keep(pairing("b:1", "other")).unwrap();
+        pairings.keep(pairing("a:1", "laptop"), true).unwrap();
+        pairings.keep(pairing("b:1", "other"), true).unwrap();
         for at in (0..20).map(|port| format!("c:{port}")).chain(["a:1".to_owned()]) {
             pairings.learn("laptop@a:1", &at).unwrap();
         }

@@ -1,5 +1,6 @@
 //! The terminal and the process: what is printed, how a run shows how far it is, signals, and little memory.
 
+pub(crate) mod confirm;
 pub(crate) mod interrupt;
 pub(crate) mod little_memory;
 pub(crate) mod output;

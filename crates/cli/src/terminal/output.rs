@@ -208,6 +208,12 @@ pub(crate) fn to_stderr(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
+/// The same, leaving the line open for an answer.
+pub(crate) fn to_stderr_unended(text: impl Display) {
+    let mut out = io::stderr().lock();
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
+}
+
 /// A path in JSON: `path`, and `path_base64` with the exact bytes if they are not UTF-8.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct JsonPath {

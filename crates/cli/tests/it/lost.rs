@@ -44,17 +44,17 @@ impl Attic {
     }
 
     /// Comes back without some of its files.
-    fn lose(&mut self, files: &[&str]) {
+    pub(crate) fn lose(&mut self, files: &[&str]) {
         self.stop();
         files.iter().for_each(|file| fs::remove_file(self.data.join(file)).unwrap());
         self.start();
     }
 
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.proxy.address().to_string()
     }
 
-    fn invite(&self, more: &[&str]) -> String {
+    pub(crate) fn invite(&self, more: &[&str]) -> String {
         let address = self.address();
         let server = self.server.as_ref().expect("it runs");
         server.invite_with(&[&["--address", &address], more].concat())

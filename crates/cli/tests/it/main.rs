@@ -20,6 +20,7 @@ mod copied_ages;
 mod copy;
 mod cuts;
 mod dead_ends;
+mod defaults;
 mod directory;
 mod drips;
 mod edits;

@@ -47,11 +47,16 @@ impl Accounts {
                 state.machine_for(&invite, fresh, wanted_name, former, is_stored)?
             }
         };
+        let left = state.left_behind(&id, key);
         invite.used = Some((*key.as_bytes(), *id.as_bytes()));
         self.database.change(|changes| {
+            if let Some((id, machine)) = &left {
+                changes.put_machine(id, machine)?;
+            }
             changes.put_machine(&id, &machine)?;
             changes.put_invite(&hash, &invite)
         })?;
+        state.machines.extend(left);
         state.machines.insert(id, machine);
         state.invites.insert(hash, invite);
         state.derive_roles();
@@ -90,6 +95,9 @@ impl State {
         let (key, now) = (fresh.public(), fresh.added_ns);
         match self.roles.get(&key) {
             None => {}
+            // Proven: it goes back to what it had.
+            Some(Role::Machine { machine, .. })
+                if former.is_some_and(|former| former.machine != *machine) => {}
             Some(Role::Machine { machine, repository, .. }) => {
                 return self.machine_again(*machine, repository, invite);
             }

@@ -12,11 +12,12 @@ use super::machine::{InviteRow, Machine, MachineKey};
 use super::names::check_machine_name;
 use super::{Accounts, State};
 use crate::ServerError;
-use crate::auth::rights::Right;
+use crate::auth::rights::{Right, Role};
 
 impl Accounts {
     /// Whether what the machine says that it had would count, if it were proven: only behind an
-    /// invite that is good and made for nobody else, and for a key that is not known.
+    /// invite that is good and made for nobody else, and for a key that is not known, or a machine's: it may have been
+    /// paired as a new one before it said what it had.
     ///
     /// # Errors
     /// [`ServerError::Refused`] for an invite that is not good.
@@ -28,11 +29,24 @@ impl Accounts {
         let state = self.state();
         let invite = state.usable_invite(&secret_hash(secret), key, self.now_ns())?;
         let is_open = invite.used.is_none() && invite.for_machine.is_none();
-        Ok(is_open && !state.roles.contains_key(&key))
+        Ok(is_open && matches!(state.roles.get(&key), None | Some(Role::Machine { .. })))
     }
 }
 
 impl State {
+    /// The machine that a key leaves for another: as it will be, without that key.
+    pub(super) fn left_behind(
+        &self,
+        new: &MachineId,
+        key: PublicKey,
+    ) -> Option<(MachineId, Machine)> {
+        let has_key = |machine: &Machine| machine.keys.iter().any(|known| known.public() == key);
+        let (id, machine) = self.machines.iter().find(|(id, one)| *id != new && has_key(one))?;
+        let mut machine = machine.clone();
+        machine.keys.retain(|known| known.public() != key);
+        Some((*id, machine))
+    }
+
     /// The account of a machine whose records prove that the key is its own.
     pub(super) fn restored(
         &self,

@@ -36,7 +36,7 @@ const KEYS_ANEW: &str = "had lost its configuration or its keys, and has new one
 
 /// Gives read-only access to what a recovery kit is for. `-r` names the server or directory where
 /// the repository is now, if that is not what the kit says.
-pub(super) fn pair(app: &App, file: &Path, again: bool) -> Result<Exit> {
+pub(super) fn pair(app: &App, file: &Path, again: bool, wants_default: bool) -> Result<Exit> {
     let kit = kit_file::read(file)?;
     let named = named_place(app)?;
     let (pinned, named) = match (kit.server_identity, named) {
@@ -61,7 +61,7 @@ pub(super) fn pair(app: &App, file: &Path, again: bool) -> Result<Exit> {
     let place = open::place_at(app, address.clone(), signing, Patience::default());
     let place = place.map_err(|error| open::hint_at_kit(error, again))?;
     let ring = kit.open(&place.wrappings()?)?;
-    keep(app, &address, place, &ring, true)?;
+    keep(app, &address, place, &ring, (true, wants_default))?;
     Ok(Exit::Done)
 }
 

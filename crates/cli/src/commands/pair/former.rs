@@ -7,6 +7,7 @@ use holdall_state::{Pairing, Receipts};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
+use crate::opening::open::Where;
 
 /// What there was.
 pub(crate) struct Former {
@@ -17,24 +18,51 @@ pub(crate) struct Former {
 
 impl Former {
     /// The pairing that an invite is to bring back: with a server at one of the invite's addresses or
-    /// of its identity, else the newest. One that only reads was not made by an invite.
+    /// of its identity, else the newest. Of several at that server it is the one that `-r` names, else one from before the
+    /// server lost its identity to which this machine backed something up: a newer one may be of a pairing without
+    /// --again. One that only reads was not made by an invite.
     ///
     /// # Errors
     /// [`Refusal`] if this machine was never paired, or has nothing that proves it to a server and the
     /// invite does not name its repository; if its state cannot be read.
     pub(crate) fn of(app: &App, invite: &Invite) -> Result<Self> {
         let pairings = app.pairings()?;
-        let Some(pairing) = pairings.by_invite(invite).cloned() else {
+        let receipts = Receipts::in_state(&app.folders.state);
+        let has_receipt =
+            |pairing: &&Pairing| matches!(receipts.machine(&pairing.repository), Ok(Some(_)));
+        let there = || pairings.at_inviting(invite);
+        let named = app.typed_repository().map(Where::parse).transpose()?;
+        let is_named = |pairing: &&Pairing| match &named {
+            Some(Where::Server { name, .. }) => pairing.name == *name,
+            _ => false,
+        };
+        let identity = invite.identity.to_string();
+        let is_lost = |pairing: &&Pairing| pairing.identity != identity && has_receipt(pairing);
+        let found = there().find(is_named).or_else(|| there().find(is_lost));
+        let found = found.or_else(|| there().find(has_receipt)).or_else(|| there().next());
+        let Some(pairing) = found.or_else(|| pairings.newest_by_invite()).cloned() else {
             let refusal = Refusal::new(Exit::Usage, "this computer was not paired with any server");
             return Err(refusal.hint("leave --again out").into());
         };
-        let machine = Receipts::in_state(&app.folders.state).machine(&pairing.repository)?;
+        let machine = receipts.machine(&pairing.repository)?;
         let repository = pairing.name.clone();
         if machine.is_none() && invite.repository != repository {
             return Err(unproven(&repository).into());
         }
         let account = machine.map(|machine| FormerAccount { machine, repository });
         Ok(Self { pairing, account })
+    }
+
+    /// Whether it was the default repository, or another one of that server is, which takes its place no longer.
+    ///
+    /// # Errors
+    /// If the state cannot be read.
+    pub(crate) fn was_default(&self, app: &App) -> Result<bool> {
+        let is_there = |default: &Pairing| {
+            default.repository == self.pairing.repository
+                || default.addresses.iter().any(|address| self.pairing.is_at(address))
+        };
+        Ok(app.pairings()?.default().is_some_and(is_there))
     }
 
     /// Checks that the server has that repository and not another one.

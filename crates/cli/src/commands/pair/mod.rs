@@ -4,6 +4,7 @@ mod by_kit;
 mod former;
 mod given_invite;
 mod kit_file;
+mod lost_identity;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::opening::open::{self, Patience, Where};
 use crate::opening::unlock;
 use crate::report::listing;
 use crate::secrets::password::take_new;
+use crate::terminal::confirm::confirm;
 use former::Former;
 use kit_file::KitFile;
 
@@ -33,12 +35,14 @@ use kit_file::KitFile;
 Examples: holdall pair                              (asks for the invite)
           holdall pair - --recovery-kit kit.txt     (asks, too, or takes it from a pipe)
           holdall pair --again                      (the server was set up anew)
+          holdall pair --default -r https://attic   (a paired repository becomes the default one)
           holdall pair --recovery-kit kit.txt       (on a new computer, to restore)
 
 An invite in the command line can be seen there by all users of this computer while the command runs.
 
 The machine's repository on the server is made if it does not exist: with the password, if one is \
-given, else with a key that is kept on this machine. It becomes the default repository. An invite \
+given, else with a key that is kept on this machine. The first one becomes the default repository, and stays it until \
+--default says otherwise; on a terminal it is asked. An invite \
 for an existing repository (`holdall invite --for MACHINE`) needs its password or its recovery kit. \
 Without an invite, the kit gives read-only access to what it is for; an invite makes it whole.
 
@@ -61,6 +65,12 @@ pub(crate) struct Args {
     /// Reconnects to a server that was set up anew: accepts its new identity and keeps this machine's repository
     #[arg(long)]
     again: bool,
+    /// Makes the repository the default one, in place of another; without an invite, one that is paired and named with -r
+    #[arg(long)]
+    default: bool,
+    /// A new repository, though this machine has one on a server at that address, which lost its identity
+    #[arg(long, conflicts_with = "again")]
+    new: bool,
     /// The cipher of a repository that is made: ChaCha20 if a computer without instructions for AES will use
     /// it, such as a Raspberry Pi 4 [default: the one that is fastest on this computer]
     #[arg(long, value_name = "CIPHER")]
@@ -70,6 +80,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let kit_file = args.recovery_kit.as_deref();
     let is_for_machine = args.name.is_some() || args.cipher.is_some();
+    let named = app.typed_repository().filter(|_| args.default && kit_file.is_none());
+    if let (None, Some(named)) = (args.invite.as_deref(), named) {
+        return prefer(app, named);
+    }
     match (args.invite.as_deref(), kit_file) {
         (None, Some(_)) if is_for_machine => Err(Refusal::new(
             Exit::Usage,
@@ -77,12 +91,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         )
         .hint("leave them out, or give the invite too: `holdall pair - --recovery-kit FILE`")
         .into()),
-        (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again),
+        (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again, args.default),
         (invite, kit_file) => {
             let invite = &given_invite::read(app, invite)?;
             let name = args.name.as_deref().unwrap_or_default();
-            let (again, cipher) = (args.again, args.cipher);
-            pair(app, &ByInvite { invite, name, kit_file, again, cipher })
+            let Args { again, new, default, cipher, .. } = *args;
+            pair(app, &ByInvite { invite, name, kit_file, again, new, default, cipher })
         }
     }
 }
@@ -97,6 +111,10 @@ pub(crate) struct ByInvite<'a> {
     pub(crate) kit_file: Option<&'a Path>,
     /// Whether the machine was paired with that server before it lost something.
     pub(crate) again: bool,
+    /// Whether a new repository is meant though it was.
+    pub(crate) new: bool,
+    /// Whether the repository is to be the default one.
+    pub(crate) default: bool,
     /// The cipher of a repository that is made.
     pub(crate) cipher: Option<Cipher>,
 }
@@ -110,8 +128,9 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
         Refusal::new(Exit::Usage, error.to_string())
             .hint("it is the last line that `holdall invite` prints on the server, all of it")
     })?;
-    let kit = KitFile::of(app, by.kit_file, &invite, by.again)?;
-    let former = by.again.then(|| Former::of(app, &invite)).transpose()?;
+    let again = by.again || (!by.new && lost_identity::is_meant_again(app, &invite)?);
+    let kit = KitFile::of(app, by.kit_file, &invite, again)?;
+    let former = again.then(|| Former::of(app, &invite)).transpose()?;
     let signing = app.identity()?.signing;
     let machine = MachineIdentity::from_seed(signing.seed())?;
     let patience = Patience::default();
@@ -123,8 +142,13 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
     let paired = paired.map_err(of_invite)?;
     let place = open::place_at(app, paired.address.clone(), signing, patience)?;
     let ring = obtain_ring(app, &paired, &place, (&kit, by.cipher), former.as_ref())?;
-    let access = keep(app, &paired.address, place, &ring, false)?;
+    let wants_default = match &former {
+        Some(former) => by.default || former.was_default(app)?,
+        None => by.default,
+    };
+    let access = keep(app, &paired.address, place, &ring, (false, wants_default))?;
     if former.is_some() {
+        forget_others(app, &access)?;
         // The pairing stays even if something is missing, as a backup would go on, too.
         listing::shown(app, &access)?;
         app.output.note(
@@ -214,6 +238,8 @@ struct Summary {
     /// What names another repository as the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     overruled_by: Option<String>,
+    /// Whether it is the default one of those that are paired.
+    is_default: bool,
 }
 
 impl Summary {
@@ -226,6 +252,7 @@ impl Summary {
             fingerprint: access.keys().fingerprint(),
             reads_only: false,
             overruled_by: None,
+            is_default: false,
         }
     }
 }
@@ -241,13 +268,55 @@ fn overruling<'a>(app: &'a App, pairings: &Pairings, repository: &str) -> Option
     app.preset().filter(|preset| !is_this(preset))
 }
 
-/// Keeps the key, and makes the repository the default one.
+/// Makes a repository that is paired the default one.
+fn prefer(app: &App, named: &str) -> Result<Exit> {
+    let mut pairings = app.pairings()?;
+    let found = match Where::parse(named)? {
+        Where::Server { host, name } => pairings.find(&host, &name).cloned(),
+        Where::Directory(_) => None,
+    };
+    let Some(pairing) = found else {
+        let refusal = Refusal::new(Exit::Usage, format!("{named} is no paired repository"));
+        return Err(refusal.hint("pair with its server first: `holdall pair --default`").into());
+    };
+    pairings.prefer(&pairing.repository)?;
+    app.output.say(format_args!("the default repository is now {named}"))?;
+    Ok(Exit::Done)
+}
+
+/// Forgets what else this machine had on the server: the key belongs to the one machine that was paired again.
+fn forget_others(app: &App, access: &Access) -> Result<()> {
+    let mut pairings = app.pairings()?;
+    match pairings.of(&access.config().repository.to_string()).cloned() {
+        Some(pairing) => Ok(pairings.keep_alone(&pairing)?),
+        None => Ok(()),
+    }
+}
+
+/// Whether a repository becomes the default one in place of another: if that is wanted, or if somebody at the terminal says so.
+fn becomes_default(
+    app: &App,
+    pairings: &Pairings,
+    repository: &str,
+    is_wanted: bool,
+) -> Result<bool> {
+    let Some(default) = pairings.default_besides(repository).filter(|_| !is_wanted) else {
+        return Ok(true);
+    };
+    let (host, name) = (default.addresses.first().map_or("", String::as_str), &default.name);
+    let question = format!(
+        "backups go to https://{host}/{name} if nothing else is said. Shall they go here from now on? [y/N] "
+    );
+    Ok(confirm(&app.output, &app.interrupt, &question)?.unwrap_or(false))
+}
+
+/// Keeps the key and the pairing; the first repository is the default one, another if that `is_wanted`.
 fn keep(
     app: &App,
     address: &ServerAddress,
     place: Place,
     ring: &KeyRing,
-    reads_only: bool,
+    (reads_only, is_wanted): (bool, bool),
 ) -> Result<Access> {
     let signing = Arc::clone(&place.signing);
     let access = place.open(ring)?;
@@ -263,27 +332,51 @@ fn keep(
     };
     let mut pairings = app.pairings()?;
     let may_write = pairings.of(&pairing.repository).is_some_and(|before| !before.reads_only);
+    let as_default = match reads_only {
+        true => is_wanted,
+        false => becomes_default(app, &pairings, &pairing.repository, is_wanted)?,
+    };
     if reads_only && may_write {
-        pairings.prefer(&pairing.repository)?;
+        if as_default {
+            pairings.prefer(&pairing.repository)?;
+        }
         app.output.note("this machine was paired there by an invite: that stays as it was");
     } else {
         if reads_only {
             keys.keep_reader(repository, &signing)?;
         }
-        pairings.keep(pairing)?;
+        pairings.keep(pairing, as_default)?;
     }
+    let other_default = pairings.default_besides(&repository.to_string());
     let reads_only = reads_only && !may_write;
     let overruling = overruling(app, &pairings, &repository.to_string());
     let overruled_by = overruling.map(|preset| preset.named_by.clone());
-    let summary = Summary { reads_only, overruled_by, ..Summary::of(&access, address.to_string()) };
+    let is_default = other_default.is_none();
+    let summary = Summary {
+        reads_only,
+        overruled_by,
+        is_default,
+        ..Summary::of(&access, address.to_string())
+    };
     app.output.object("summary", &summary)?;
     app.output.say(format_args!(
         "{} {} ({}){}",
-        if overruling.is_some() { "paired with" } else { "the default repository is now" },
+        match overruling.is_some() || other_default.is_some() {
+            true => "paired with",
+            false => "the default repository is now",
+        },
         summary.place,
         summary.fingerprint,
         if reads_only { ", to read only" } else { "" }
     ))?;
+    if let (Some(default), None) = (other_default, overruling) {
+        let (host, name) = (default.addresses.first().map_or("", String::as_str), &default.name);
+        let place = &summary.place;
+        app.output.note(format_args!(
+            "the default repository stays https://{host}/{name}: give `-r {place}` with each command that means \
+             this one, or change it with `holdall pair --default -r {place}`"
+        ));
+    }
     if let Some(Preset { repository, named_by }) = overruling {
         let place = &summary.place;
         app.output.note(format_args!(

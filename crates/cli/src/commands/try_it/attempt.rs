@@ -110,7 +110,15 @@ fn pair_with(client: &App, server: &Server, work: &Path) -> Result<Access> {
     let kit_file = Some(&*kit_file);
     pair::pair(
         client,
-        &ByInvite { invite: &invite, name: "", kit_file, again: false, cipher: None },
+        &ByInvite {
+            invite: &invite,
+            name: "",
+            kit_file,
+            again: false,
+            new: true,
+            default: true,
+            cipher: None,
+        },
     )?;
     open::access(client)
 }

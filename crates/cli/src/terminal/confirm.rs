@@ -1,0 +1,31 @@
+//! A question that yes or no answers.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Result;
+use holdall_format::OneLine;
+
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::{Output, to_stderr_unended};
+
+/// Asks at the terminal; an empty answer is what the capital letter says: `[y/N]`, `[Y/n]`. `None` where nobody is there to
+/// be asked: where standard input is no terminal, and with `-q` or `--json`.
+///
+/// # Errors
+/// [`Refusal`](crate::exit::Refusal) if a signal came before; what the terminal says.
+pub(crate) fn confirm(
+    output: &Output,
+    interrupt: &Interrupt,
+    question: &str,
+) -> Result<Option<bool>> {
+    if !io::stdin().is_terminal() || output.quiet || output.json {
+        return Ok(None);
+    }
+    to_stderr_unended(OneLine(question));
+    let mut answer = String::new();
+    interrupt.while_waiting(|| Ok(io::stdin().read_line(&mut answer)?))?;
+    Ok(Some(match answer.trim().chars().next() {
+        Some(letter) => letter.eq_ignore_ascii_case(&'y'),
+        None => question.contains("[Y/"),
+    }))
+}
