@@ -8,7 +8,7 @@ use holdall_format::limits::BLOCK_MAX_BYTES;
 use holdall_format::{FormatError, SessionId};
 use holdall_protocol::wire::{self, Frames, RepositoryVerb, WireError};
 use holdall_protocol::{
-    AdminToken, Fetched, Repository, RepositoryError, RequestTimes, SessionPurpose,
+    AdminToken, Fetched, RecordQuery, Repository, RepositoryError, RequestTimes, SessionPurpose,
 };
 use holdall_repository::EmbeddedRepository;
 use hyper::Response;
@@ -43,136 +43,166 @@ pub(super) struct RepositoryRequest<'a> {
 }
 
 impl RepositoryRequest<'_> {
-    pub(super) async fn handle(
-        mut self,
-        verb: RepositoryVerb,
-    ) -> Result<Response<Answer>, WireError> {
-        let machine = self.permit.machine();
+    pub(super) async fn handle(self, verb: RepositoryVerb) -> Result<Response<Answer>, WireError> {
         match verb {
-            RepositoryVerb::Create => {
-                let (state, name) = (self.state, self.permit.repository().to_owned());
-                self.change(wire::decode_new_repository, Stores::create).await?;
-                state.log(&format!("made repository {name}"));
-                Ok(respond(JSON, done(), None))
-            }
-            RepositoryVerb::Describe => {
-                let describe = |repository: &EmbeddedRepository| {
-                    Ok(wire::encode_description(&repository.describe()?))
-                };
-                self.call_for(BYTES, describe).await
-            }
-            RepositoryVerb::PutWrappings => {
-                let (state, name) = (self.state, self.permit.repository().to_owned());
-                self.change(|body| Ok(body.clone()), Stores::put_wrappings).await?;
-                state.log(&format!("changed the keys of {name}"));
-                Ok(respond(JSON, done(), None))
-            }
-            RepositoryVerb::PutBack => {
-                self.change(wire::decode_new_repository, Stores::put_back).await?;
-                Ok(respond(JSON, done(), None))
-            }
-            RepositoryVerb::PutBackRecord => {
-                let put_back = |repository: &EmbeddedRepository, record: Bytes| {
-                    repository.put_back_record(&record).map(|()| done())
-                };
-                self.call_with_body(JSON, |body| Ok(body.clone()), put_back).await
-            }
+            RepositoryVerb::Create => self.create().await,
+            RepositoryVerb::Describe => self.describe().await,
+            RepositoryVerb::PutWrappings => self.put_wrappings().await,
+            RepositoryVerb::PutBack => self.put_back().await,
+            RepositoryVerb::PutBackRecord => self.put_back_record().await,
             RepositoryVerb::OpenSession => self.open_session().await,
-            RepositoryVerb::Missing(session) => {
-                let missing = move |repository: &EmbeddedRepository, ids: Vec<_>| {
-                    Ok(Frames::plain(wire::encode_bitmap(&repository.missing(&session, &ids)?)))
-                };
-                self.call_with_body(BYTES, |body| wire::decode_ids(body), missing).await
-            }
+            RepositoryVerb::Missing(session) => self.missing(session).await,
             RepositoryVerb::PutBlocks(session) => self.put_blocks(session).await,
-            RepositoryVerb::Commit(session) => {
-                let (inner, key) = (Arc::clone(self.state), self.permit.key());
-                let commit = move |repository: &EmbeddedRepository, record: Bytes| {
-                    let answer = repository.commit(&session, &record)?;
-                    inner.stores.note_newest(&answer);
-                    inner.activities.committed((key, session), &answer);
-                    Ok(wire::encode_commit_answer(&answer))
-                };
-                self.call_with_body(BYTES, |body| Ok(body.clone()), commit).await
-            }
-            RepositoryVerb::CloseSession(session) => {
-                let (inner, key) = (Arc::clone(self.state), self.permit.key());
-                let close = move |repository: &EmbeddedRepository| {
-                    repository.close_session(&session)?;
-                    inner.activities.closed((key, session));
-                    Ok(done())
-                };
-                self.call_for(JSON, close).await
-            }
-            RepositoryVerb::Records(query) => {
-                self.read_body().await?;
-                let records =
-                    move |repository: &EmbeddedRepository| read_records(repository, &query);
-                self.call_for_large(wire::MAX_RECORDS_ANSWER_BYTES, records).await
-            }
+            RepositoryVerb::Commit(session) => self.commit(session).await,
+            RepositoryVerb::CloseSession(session) => self.close_session(session).await,
+            RepositoryVerb::Records(query) => self.records(query).await,
             RepositoryVerb::Fetch(session, copy) => self.fetch(session, copy).await,
-            RepositoryVerb::ReadBlocks(session, cursor) => {
-                self.read_body().await?;
-                let (inner, key) = (Arc::clone(self.state), self.permit.key());
-                let page = move |repository: &EmbeddedRepository| {
-                    let page = wire::encode_block_page(&repository.read_blocks(&session, cursor)?);
-                    let (bytes, times) = (page.total_bytes() as u64, RequestTimes::default());
-                    inner.activities.gave((key, session), bytes, &times);
-                    Ok(page)
-                };
-                self.call_for_large(wire::MAX_FETCH_ANSWER_BYTES, page).await
-            }
-            RepositoryVerb::ProveBlocks(session) => {
-                let probes = wire::decode_probes(&self.read_body().await?.bytes)?;
-                let prove = move |repository: &EmbeddedRepository| {
-                    Ok(Frames::plain(wire::encode_proofs(
-                        &repository.prove_blocks(&session, &probes)?,
-                    )))
-                };
-                self.state.stored(&self.permit.key()).await;
-                // A block is read at a time.
-                let most = BLOCK_MAX_BYTES + wire::MAX_PROOFS_ANSWER_BYTES;
-                self.call_for_large(most, prove).await
-            }
+            RepositoryVerb::ReadBlocks(session, cursor) => self.read_blocks(session, cursor).await,
+            RepositoryVerb::ProveBlocks(session) => self.prove_blocks(session).await,
             RepositoryVerb::Scrub => self.scrub().await,
-            RepositoryVerb::Usage => {
-                let usage = |repository: &EmbeddedRepository| {
-                    Ok(Frames::plain(wire::encode_usage(&repository.usage()?)))
-                };
-                self.call_for(JSON, usage).await
-            }
-            RepositoryVerb::Deletions => {
-                let announced = self.state.administration().announced(self.permit.repository());
-                Ok(respond(BYTES, Frames::plain(wire::encode_announced(&announced)), None))
-            }
-            RepositoryVerb::Forget => {
-                self.administer(wire::decode_forget, |administration, name, snapshots| {
-                    let waiting = administration.ask_forget(name, &snapshots)?;
-                    Ok(wire::encode_deletions(&[waiting]))
-                })
-                .await
-            }
-            RepositoryVerb::Prune(dry_run) => {
-                self.administer(wire::decode_forget, move |administration, name, _| {
-                    Ok(wire::encode_pruned(&administration.ask_prune(name, dry_run)?))
-                })
-                .await
-            }
-            RepositoryVerb::SparseBlocks(from) => {
-                self.administer(wire::decode_supersede, move |administration, name, _| {
-                    Ok(wire::encode_sparse(&administration.ask_sparse(name, from)?))
-                })
-                .await
-            }
-            RepositoryVerb::Supersede(session) => {
-                self.administer(wire::decode_supersede, move |administration, name, blocks| {
-                    let gave_way =
-                        administration.ask_supersede(name, &machine, &session, &blocks)?;
-                    Ok(wire::encode_superseding(&gave_way))
-                })
-                .await
-            }
+            RepositoryVerb::Usage => self.usage().await,
+            RepositoryVerb::Deletions => Ok(self.deletions()),
+            RepositoryVerb::Forget => self.forget().await,
+            RepositoryVerb::Prune(dry_run) => self.prune(dry_run).await,
+            RepositoryVerb::SparseBlocks(from) => self.sparse_blocks(from).await,
+            RepositoryVerb::Supersede(session) => self.supersede(session).await,
         }
+    }
+
+    async fn create(self) -> Result<Response<Answer>, WireError> {
+        let (state, name) = (self.state, self.permit.repository().to_owned());
+        self.change(wire::decode_new_repository, Stores::create).await?;
+        state.log(&format!("made repository {name}"));
+        Ok(respond(JSON, done(), None))
+    }
+
+    async fn describe(self) -> Result<Response<Answer>, WireError> {
+        let describe =
+            |repository: &EmbeddedRepository| Ok(wire::encode_description(&repository.describe()?));
+        self.call_for(BYTES, describe).await
+    }
+
+    async fn put_wrappings(self) -> Result<Response<Answer>, WireError> {
+        let (state, name) = (self.state, self.permit.repository().to_owned());
+        self.change(|body| Ok(body.clone()), Stores::put_wrappings).await?;
+        state.log(&format!("changed the keys of {name}"));
+        Ok(respond(JSON, done(), None))
+    }
+
+    async fn put_back(self) -> Result<Response<Answer>, WireError> {
+        self.change(wire::decode_new_repository, Stores::put_back).await?;
+        Ok(respond(JSON, done(), None))
+    }
+
+    async fn put_back_record(self) -> Result<Response<Answer>, WireError> {
+        let put_back = |repository: &EmbeddedRepository, record: Bytes| {
+            repository.put_back_record(&record).map(|()| done())
+        };
+        self.call_with_body(JSON, |body| Ok(body.clone()), put_back).await
+    }
+
+    async fn missing(self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let missing = move |repository: &EmbeddedRepository, ids: Vec<_>| {
+            Ok(Frames::plain(wire::encode_bitmap(&repository.missing(&session, &ids)?)))
+        };
+        self.call_with_body(BYTES, |body| wire::decode_ids(body), missing).await
+    }
+
+    async fn commit(self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let (inner, key) = (Arc::clone(self.state), self.permit.key());
+        let commit = move |repository: &EmbeddedRepository, record: Bytes| {
+            let answer = repository.commit(&session, &record)?;
+            inner.stores.note_newest(&answer);
+            inner.activities.committed((key, session), &answer);
+            Ok(wire::encode_commit_answer(&answer))
+        };
+        self.call_with_body(BYTES, |body| Ok(body.clone()), commit).await
+    }
+
+    async fn close_session(self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let (inner, key) = (Arc::clone(self.state), self.permit.key());
+        let close = move |repository: &EmbeddedRepository| {
+            repository.close_session(&session)?;
+            inner.activities.closed((key, session));
+            Ok(done())
+        };
+        self.call_for(JSON, close).await
+    }
+
+    async fn records(mut self, query: RecordQuery) -> Result<Response<Answer>, WireError> {
+        self.read_body().await?;
+        let records = move |repository: &EmbeddedRepository| read_records(repository, &query);
+        self.call_for_large(wire::MAX_RECORDS_ANSWER_BYTES, records).await
+    }
+
+    async fn read_blocks(
+        mut self,
+        session: SessionId,
+        cursor: u64,
+    ) -> Result<Response<Answer>, WireError> {
+        self.read_body().await?;
+        let (inner, key) = (Arc::clone(self.state), self.permit.key());
+        let page = move |repository: &EmbeddedRepository| {
+            let page = wire::encode_block_page(&repository.read_blocks(&session, cursor)?);
+            let (bytes, times) = (page.total_bytes() as u64, RequestTimes::default());
+            inner.activities.gave((key, session), bytes, &times);
+            Ok(page)
+        };
+        self.call_for_large(wire::MAX_FETCH_ANSWER_BYTES, page).await
+    }
+
+    async fn prove_blocks(mut self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let probes = wire::decode_probes(&self.read_body().await?.bytes)?;
+        let prove = move |repository: &EmbeddedRepository| {
+            Ok(Frames::plain(wire::encode_proofs(&repository.prove_blocks(&session, &probes)?)))
+        };
+        self.state.stored(&self.permit.key()).await;
+        // A block is read at a time.
+        let most = BLOCK_MAX_BYTES + wire::MAX_PROOFS_ANSWER_BYTES;
+        self.call_for_large(most, prove).await
+    }
+
+    async fn usage(self) -> Result<Response<Answer>, WireError> {
+        let usage = |repository: &EmbeddedRepository| {
+            Ok(Frames::plain(wire::encode_usage(&repository.usage()?)))
+        };
+        self.call_for(JSON, usage).await
+    }
+
+    fn deletions(self) -> Response<Answer> {
+        let announced = self.state.administration().announced(self.permit.repository());
+        respond(BYTES, Frames::plain(wire::encode_announced(&announced)), None)
+    }
+
+    async fn forget(self) -> Result<Response<Answer>, WireError> {
+        self.administer(wire::decode_forget, |administration, name, snapshots| {
+            let waiting = administration.ask_forget(name, &snapshots)?;
+            Ok(wire::encode_deletions(&[waiting]))
+        })
+        .await
+    }
+
+    async fn prune(self, dry_run: bool) -> Result<Response<Answer>, WireError> {
+        self.administer(wire::decode_forget, move |administration, name, _| {
+            Ok(wire::encode_pruned(&administration.ask_prune(name, dry_run)?))
+        })
+        .await
+    }
+
+    async fn sparse_blocks(self, from: u64) -> Result<Response<Answer>, WireError> {
+        self.administer(wire::decode_supersede, move |administration, name, _| {
+            Ok(wire::encode_sparse(&administration.ask_sparse(name, from)?))
+        })
+        .await
+    }
+
+    async fn supersede(self, session: SessionId) -> Result<Response<Answer>, WireError> {
+        let machine = self.permit.machine();
+        self.administer(wire::decode_supersede, move |administration, name, blocks| {
+            let gave_way = administration.ask_supersede(name, &machine, &session, &blocks)?;
+            Ok(wire::encode_superseding(&gave_way))
+        })
+        .await
     }
 
     /// Reads the body, within the limit of its verb.
