@@ -80,7 +80,8 @@ impl Appender {
     pub(crate) fn new(
         layout: &Layout,
         repository: RepositoryId,
-        (index, log): (Arc<Index>, Arc<Log>),
+        index: Arc<Index>,
+        log: Arc<Log>,
         lease: Arc<Lease>,
         tails: Vec<Arc<Tail>>,
     ) -> Self {
@@ -504,8 +505,7 @@ mod tests {
         let (index, _) = Index::open(&cache, &forge.repository, &layout, &mut listing).unwrap();
         let (index, log) = (Arc::new(index), Arc::new(Log::going_on_at(1)));
         let lease = Arc::new(Lease::take(&layout, Access::Write).unwrap());
-        let shared = (index.clone(), log);
-        let appender = Appender::new(&layout, forge.repository, shared, lease, vec![]);
+        let appender = Appender::new(&layout, forge.repository, index.clone(), log, lease, vec![]);
         Place { _dir: dir, layout, forge, index, appender }
     }
 

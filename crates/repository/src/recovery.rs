@@ -186,7 +186,7 @@ fn recover_one(
         if repair && publish_if_whole(layout, repository, name, &*payload, listed.as_deref())? {
             return Ok(());
         }
-        return recover_blocks(layout, repository, name, (&bytes, payload), repair, recovered);
+        return recover_blocks(layout, repository, name, &bytes, payload, repair, recovered);
     }
     let blocks = listed.unwrap_or_default();
     recovered.next_arrival = next_after(recovered.next_arrival, &blocks);
@@ -303,7 +303,8 @@ fn recover_blocks(
     layout: &Layout,
     repository: &RepositoryId,
     name: TailName,
-    (journal_bytes, payload): (&[u8], Box<dyn GrowingFile>),
+    journal_bytes: &[u8],
+    payload: Box<dyn GrowingFile>,
     repair: bool,
     recovered: &mut Recovered,
 ) -> Result<(), RepositoryError> {
@@ -400,7 +401,7 @@ fn keep_sound(
         return Ok(());
     }
     let Some(journal) = open(&layout.journal(name), OpenTo::Read)? else { return Ok(()) };
-    recovered.add(Tail::of_files(layout, name, payload, (journal, journal_key), blocks))
+    recovered.add(Tail::of_files(layout, name, payload, journal, journal_key, blocks))
 }
 
 /// The front of a tail that is as it was written.
@@ -429,9 +430,9 @@ fn keep_front(
     let Some(journal) = open(&layout.journal(name), to)? else { return Ok(()) };
     // What is held open may be made a pack yet, and have its place.
     if repair && !recovered.are_held_open {
-        cut(layout, name, (&*payload, &*journal), &blocks, journal_end)?;
+        cut(layout, name, &*payload, &*journal, &blocks, journal_end)?;
     }
-    recovered.add(Tail::of_files(layout, name, payload, (journal, journal_key), blocks))
+    recovered.add(Tail::of_files(layout, name, payload, journal, journal_key, blocks))
 }
 
 /// The blocks that are as they were written, and how many of them lie one behind the other from
@@ -472,7 +473,8 @@ fn has_its_name(payload: &dyn GrowingFile, block: &FooterBlock) -> io::Result<bo
 fn cut(
     layout: &Layout,
     name: TailName,
-    (payload, journal): (&dyn GrowingFile, &dyn GrowingFile),
+    payload: &dyn GrowingFile,
+    journal: &dyn GrowingFile,
     blocks: &[FooterBlock],
     journal_end: u64,
 ) -> Result<(), RepositoryError> {

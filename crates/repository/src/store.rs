@@ -81,13 +81,14 @@ impl Writer {
     fn start(
         layout: &Layout,
         repository: RepositoryId,
-        (index, log): (&Arc<Index>, &Arc<Log>),
+        index: &Arc<Index>,
+        log: &Arc<Log>,
         lease: &Arc<Lease>,
         tails: Vec<Arc<Tail>>,
     ) -> Self {
         let background = Background::start(index.clone(), layout);
-        let (shared, lease) = ((index.clone(), log.clone()), lease.clone());
-        let appender = Appender::new(layout, repository, shared, lease, tails);
+        let (index, log, lease) = (index.clone(), log.clone(), lease.clone());
+        let appender = Appender::new(layout, repository, index, log, lease, tails);
         Self { background, appender }
     }
 }
@@ -172,7 +173,7 @@ impl Store {
         let Found { index, tails, mut unreadable_files, left_out, .. } = found;
         unreadable_files.extend(damaged);
         let writer =
-            can_write.then(|| Writer::start(&layout, repository, (&index, &log), &lease, tails));
+            can_write.then(|| Writer::start(&layout, repository, &index, &log, &lease, tails));
         let blocks = StoredBlocks::new(&layout, index);
         let store = Self {
             wrappings: Wrappings::open(&layout, config_bytes.clone(), wrappings)?,

@@ -85,7 +85,7 @@ impl Tail {
             .and_then(|()| journal.sync_data())
             .map_err(failed("writing", &journal_path))?;
         layout.tails().sync()?;
-        Ok(Self::of_files(layout, name, payload, (journal, journal_key), Vec::new()))
+        Ok(Self::of_files(layout, name, payload, journal, journal_key, Vec::new()))
     }
 
     /// A tail whose files hold exactly these blocks, durably.
@@ -93,7 +93,8 @@ impl Tail {
         layout: &Layout,
         name: TailName,
         payload: Box<dyn GrowingFile>,
-        (journal, journal_key): (Box<dyn GrowingFile>, JournalKey),
+        journal: Box<dyn GrowingFile>,
+        journal_key: JournalKey,
         blocks: Vec<FooterBlock>,
     ) -> Self {
         let table_bytes = blocks.iter().map(|block| block.table_bytes.len()).sum();

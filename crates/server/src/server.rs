@@ -87,7 +87,7 @@ impl Server {
         stores.let_readers_in()?;
         let shutdown = limits.shutdown;
         let workers = limits.workers;
-        let state = ServerState::new(accounts, stores, (public, local_addr), limits, (log, detail));
+        let state = ServerState::new(accounts, stores, public, local_addr, limits, log, detail);
         let (ending, watching) = watch::channel(false);
         let serving = Serving {
             places: Arc::new(Semaphore::new(state.limits.connections)),

@@ -83,9 +83,11 @@ impl ServerState {
     pub(crate) fn new(
         accounts: Arc<Accounts>,
         stores: Stores,
-        (identity, listen): (PublicKey, SocketAddr),
+        identity: PublicKey,
+        listen: SocketAddr,
         limits: Limits,
-        (log, detail): (LogSink, u8),
+        log: LogSink,
+        detail: u8,
     ) -> Self {
         Self {
             activities: Activities::new(Arc::clone(&log)),
@@ -236,7 +238,8 @@ impl ServerState {
     pub(crate) fn log_failure(
         &self,
         verb: &str,
-        (key, source): (&PublicKey, Source),
+        key: &PublicKey,
+        source: Source,
         error: &WireError,
     ) {
         let who = self.accounts.shown(key);
@@ -317,8 +320,8 @@ mod tests {
         let (accounts, log): (_, LogSink) = (Arc::new(accounts), Arc::new(|_| ()));
         let signer = Arc::new(ServerIdentity::of(&folder).unwrap());
         let stores = Stores::new(folder, signer, Arc::clone(&accounts), Arc::clone(&log));
-        let place = (key(99), "127.0.0.1:1".parse().unwrap());
-        ServerState::new(accounts, stores, place, Limits::default(), (log, 0))
+        let listen = "127.0.0.1:1".parse().unwrap();
+        ServerState::new(accounts, stores, key(99), listen, Limits::default(), log, 0)
     }
 
     #[test]

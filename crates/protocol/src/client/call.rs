@@ -170,7 +170,7 @@ impl Caller {
         (weight, limit_bytes): (Weight, usize),
         decode: impl FnOnce(Bytes) -> Result<T, FormatError>,
     ) -> Result<T, RepositoryError> {
-        let whole = self.ask_into(route, (body, weight), || Whole::new(limit_bytes))?;
+        let whole = self.ask_into(route, body, weight, || Whole::new(limit_bytes))?;
         decode(whole.into_bytes()).map_err(broken_answer)
     }
 
@@ -178,7 +178,8 @@ impl Caller {
     pub(crate) fn ask_into<S: Sink>(
         &self,
         route: &Route,
-        (body, weight): (&Frames, Weight),
+        body: &Frames,
+        weight: Weight,
         mut fresh_sink: impl FnMut() -> S,
     ) -> Result<S, RepositoryError> {
         let (question, mut asking) = (Question::new(route, weight), Asking::new());
@@ -209,7 +210,7 @@ impl Caller {
             Weight::Puts | Weight::Fetches => Some(self.take_turn()?),
         };
         let asked = Instant::now();
-        let attempt = self.attempt(&head, (body, weight), turn, sink);
+        let attempt = self.attempt(&head, body, weight, turn, sink);
         let (tried, error) = match attempt {
             // Once only: what is asked in between leaves connections that are idle, and good.
             Attempt::Stale(_) if !asking.was_stale => {
@@ -259,7 +260,8 @@ impl Caller {
     fn attempt(
         &self,
         head: &Head<'_>,
-        (body, weight): (&Frames, Weight),
+        body: &Frames,
+        weight: Weight,
         turn: Option<Turn>,
         sink: &mut impl Sink,
     ) -> Attempt {
@@ -276,7 +278,7 @@ impl Caller {
         let (with_body, _until_the_end) =
             if weight == Weight::Puts { (turn, None) } else { (None, turn) };
         let ended = reused.map_or_else(open, Ok).and_then(|mut stream| {
-            let answer = stream.exchange(head, (body.clone(), with_body), sink, interrupt)?;
+            let answer = stream.exchange(head, body.clone(), with_body, sink, interrupt)?;
             self.put_back(stream);
             Ok(answer)
         });

@@ -142,7 +142,7 @@ impl MeasuredServer {
         // Each attempt has its own count, and all of them have one taker.
         let taker = RefCell::new(taker);
         let fresh = || Handed { bytes: 0, taker: &taker };
-        let handed = self.caller.ask_into(&route, (&Frames::new(), self.weight), fresh)?;
+        let handed = self.caller.ask_into(&route, &Frames::new(), self.weight, fresh)?;
         match handed.bytes == bytes {
             true => Ok(()),
             false => Err(RepositoryError::Refused { reason: "the server gave less".into() }),

@@ -308,7 +308,7 @@ impl Repository for HttpRepository {
         let route = self.route(RepositoryVerb::Scrub);
         let progress = std::cell::RefCell::new(progress);
         let fresh = || Watching { gathering: ScrubGathering::default(), progress: &progress };
-        let watched = self.caller.ask_into(&route, (&Frames::new(), Weight::Light), fresh);
+        let watched = self.caller.ask_into(&route, &Frames::new(), Weight::Light, fresh);
         let watched = watched.map_err(|error| self.with_own_place(error))?;
         match watched.gathering.finish() {
             Some(Ok(report)) => Ok(report),

@@ -143,14 +143,15 @@ impl Stream {
     pub(super) fn exchange(
         &mut self,
         head: &Head<'_>,
-        (body, turn): (Frames, Option<Turn>),
+        body: Frames,
+        turn: Option<Turn>,
         sink: &mut impl Sink,
         interrupt: &AtomicBool,
     ) -> Result<Answer, StreamError> {
         let Some(runtime) = self.runtime.take() else {
             return Err(StreamError::Lost("the connection is closed".into()));
         };
-        let ended = runtime.block_on(self.run(head, (body, turn), sink, interrupt));
+        let ended = runtime.block_on(self.run(head, body, turn, sink, interrupt));
         self.runtime = Some(runtime);
         ended
     }
@@ -158,7 +159,8 @@ impl Stream {
     async fn run(
         &mut self,
         head: &Head<'_>,
-        (body, turn): (Frames, Option<Turn>),
+        body: Frames,
+        turn: Option<Turn>,
         sink: &mut impl Sink,
         interrupt: &AtomicBool,
     ) -> Result<Answer, StreamError> {

@@ -132,7 +132,7 @@ async fn speak_http(serving: Serving, known: Known) {
         let (state, movement, puts) = (Arc::clone(&state), Arc::clone(&movement), &puts);
         async move {
             let working = movement.working();
-            let mut response = answer(state, (key, source), request, puts).await;
+            let mut response = answer(state, key, source, request, puts).await;
             if let Some(slowest) = response.body().slowest(stalled) {
                 let sending = movement.sending(slowest);
                 response.body_mut().hold(sending);

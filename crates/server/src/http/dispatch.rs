@@ -22,7 +22,8 @@ use crate::state::ServerState;
 /// Answers one request of a connection whose peer proved to hold `key`, or showed none, and is at `source`.
 pub(crate) async fn answer(
     state: Arc<ServerState>,
-    (key, source): (Option<PublicKey>, Source),
+    key: Option<PublicKey>,
+    source: Source,
     request: Request<Incoming>,
     puts: &Puts,
 ) -> Response<Answer> {
@@ -42,7 +43,7 @@ pub(crate) async fn answer(
                 format!("{who} at {source}: {verb}, {}", duration(seconds))
             });
             if let Err(error) = &answered {
-                state.log_failure(verb, (&key, source), error);
+                state.log_failure(verb, &key, source, error);
                 is_last = is_pairing && !state.delay_refused_pairing(source).await;
             }
             answered
