@@ -13,6 +13,7 @@ use holdall_format::{
 use holdall_protocol::{CommitAnswer, RepositoryError};
 
 use crate::closure::Descend;
+use crate::opening::set_aside;
 use crate::records::NO_RECORD;
 use crate::store::{CommitGuard, Store};
 
@@ -42,6 +43,7 @@ impl Store {
         self.check_session(&record.head, session)?;
         self.appender()?;
         self.check_chain(&record.head)?;
+        set_aside(self.layout(), self.log())?;
         // An attempt that failed half-way may have left marks.
         self.index().drop_tentative();
         let missing = self.missing_of(&commit, &record.head);

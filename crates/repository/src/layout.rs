@@ -22,7 +22,7 @@
 //!     superseded/<log position> blocks of which what is needed lies in later ones too
 //!     given-up/<record hash>    records that are lost and that nobody waits for any more
 //!     pruned/<log position>     the last prune that let something go, by the position it was at
-//!     positions/<log position>  where positions went on behind some that nobody could know of
+//!     positions/<log position>  up to where positions were set aside for writers
 //!     scrubbed                  how far the keeper has read everything again
 //!     sessions/<session>        sessions that have not lapsed
 //!     tmp/                      files that are not published yet

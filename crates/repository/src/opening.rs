@@ -25,15 +25,14 @@ use crate::tail::Tail;
 
 /// The folder in `tmp` of an index that is made for one time.
 const INDEX: &str = "index";
-/// More positions than anybody gives out in the time that nobody else knows of: a tail holds 65,536 blocks at
-/// most.
-const UNKNOWN_POSITIONS: u64 = 1 << 32;
+/// More positions than one writer gives out: a tail holds 65,536 blocks at most.
+const SET_ASIDE: u64 = 1 << 32;
 
-/// The log of a store that is opened: it goes on behind all positions that are known. Some may have been given
-/// that nobody here can tell: to blocks in files that could not be read now and may be the next time, or by a
-/// writer who slept and writes on. A position that two blocks have would have what is closed in one of them
-/// closed in the other. So the log goes on far behind then, and says so durably before anything has such a
-/// position: the next to open may read other files than these.
+/// The log of a store that is opened: it goes on behind all positions that are known, and behind those that earlier
+/// writers set aside. Some may have been given that nobody here can tell: to blocks in files that could not be read now
+/// and may be the next time, or by a writer who slept and writes on. A position that two blocks have would have what is
+/// closed in one of them closed in the other. So the log goes on far behind then, and says so durably before anything has
+/// such a position: the next to open may read other files than these.
 pub(crate) fn go_on(
     layout: &Layout,
     access: Access,
@@ -41,16 +40,29 @@ pub(crate) fn go_on(
     next_known: u64,
     is_whole: bool,
 ) -> Result<Log, RepositoryError> {
-    let folder = layout.positions();
-    let mut next = next_known.max(high_water_mark::read(&folder)?);
+    let mut next = next_known.max(high_water_mark::read(&layout.positions())?);
     let are_all_known = is_whole && !lease.has_taken_over();
     if !are_all_known && access == Access::Write {
-        next = next.saturating_add(UNKNOWN_POSITIONS);
-        high_water_mark::advance(&folder, next, b"holdall positions, version 1\n")?;
+        next = next.saturating_add(SET_ASIDE);
+        raise_to(layout, next)?;
         // Whoever took over meanwhile may go on from the same position.
         lease.renew()?;
     }
     Ok(Log::going_on_at(next))
+}
+
+/// Sets positions aside for this writer before it gives one to a record, durably: the next writer goes on behind them.
+/// Should the record be lost, no other one gets its position, and it can be put back.
+pub(crate) fn set_aside(layout: &Layout, log: &Log) -> Result<(), RepositoryError> {
+    if !log.is_set_aside() {
+        raise_to(layout, log.next().saturating_add(SET_ASIDE))?;
+        log.note_set_aside();
+    }
+    Ok(())
+}
+
+fn raise_to(layout: &Layout, position: u64) -> Result<(), RepositoryError> {
+    high_water_mark::advance(&layout.positions(), position, b"holdall positions, version 1\n")
 }
 
 /// The first log position that nothing is known to have.
@@ -199,13 +211,30 @@ mod tests {
         let next =
             |is_whole| go_on(&layout, Access::Write, &lease, 7, is_whole).map(|log| log.next());
         assert_eq!(next(true).unwrap(), 7);
-        assert_eq!(next(false).unwrap(), 7 + UNKNOWN_POSITIONS);
-        assert_eq!(next(true).unwrap(), 7 + UNKNOWN_POSITIONS);
+        assert_eq!(next(false).unwrap(), 7 + SET_ASIDE);
+        assert_eq!(next(true).unwrap(), 7 + SET_ASIDE);
 
         let newest = names_in(&layout.lease()).unwrap().pop().unwrap();
         let newest = number_of(newest.to_str().unwrap()).unwrap();
         fs::write(layout.lease_file(newest + 2).path(), b"theirs").unwrap();
         let lost = next(false).unwrap_err();
         assert!(matches!(lost, RepositoryError::InUse { .. }), "{lost}");
+    }
+
+    #[test]
+    fn the_next_writer_goes_on_behind_all_that_this_one_may_have_given_to_records() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new(dir.path());
+        layout.folders().iter().for_each(|folder| make_dir(folder).unwrap());
+        let lease = Lease::take(&layout, Access::Write).unwrap();
+        let go_on = || go_on(&layout, Access::Write, &lease, 7, true).unwrap();
+        let log = go_on();
+        for _ in 0..2 {
+            log.take();
+            set_aside(&layout, &log).unwrap();
+        }
+        assert_eq!(go_on().next(), 8 + SET_ASIDE);
+        // Who gives none to a record sets none aside.
+        assert_eq!(go_on().next(), 8 + SET_ASIDE);
     }
 }

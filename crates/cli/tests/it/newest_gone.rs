@@ -140,6 +140,31 @@ fn the_next_backup_puts_back_a_pin_that_is_gone_and_tells_it_once() {
     place.back_up(&place.machine).expect(0);
 }
 
+/// Who has not seen it goes on without it, and may not take its position.
+#[test]
+fn the_position_of_one_that_is_gone_is_given_to_no_other() {
+    for is_pin in [false, true] {
+        let (place, other) = (Place::new(), Machine::new());
+        match is_pin {
+            true => drop(place.run(&place.machine, &["tag", "latest", "--pin"]).expect(0)),
+            false => {
+                write(&place, "second");
+                place.back_up(&place.machine).expect(0);
+                fs::remove_file(place.path("tree/new")).unwrap();
+            }
+        }
+        let newest = records(&place.path("repo")).pop().unwrap();
+        let sound = fs::read(&newest).unwrap();
+        remove(&newest);
+        place.run(&other, &["tag", "latest", "--add", "word"]).expect(0);
+        assert!(!newest.exists(), "is_pin: {is_pin}");
+        place.run(&place.machine, &["check", "--repair"]).expect(0);
+        assert!(fs::read(&newest).unwrap() == sound);
+        place.run(&other, &["prune"]).expect(0);
+        place.run(&Machine::new(), &["check", "--verify", "all"]).expect(0);
+    }
+}
+
 #[test]
 fn another_machine_that_saw_it_deletes_nothing_and_puts_it_back() {
     let two = Two::new();

@@ -49,9 +49,10 @@ fn kind(path: &Path, packs: &BTreeMap<String, &'static str>) -> String {
             format!("`tails/N.{end}` of {kind}")
         }
         ["records", _] => "`records/POSITION`".into(),
-        [folder @ ("wrappings" | "spare" | "sessions" | "pruned" | "tombstones"), _] => {
-            format!("`{folder}/NAME`")
-        }
+        [
+            folder @ ("wrappings" | "spare" | "sessions" | "pruned" | "positions" | "tombstones"),
+            _,
+        ] => format!("`{folder}/NAME`"),
         _ => format!("`{}`", path.display()),
     }
 }

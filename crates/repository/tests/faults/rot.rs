@@ -275,9 +275,9 @@ fn may_be_harmless(path: &Path, image: &Image) -> bool {
     match part(path).as_str() {
         // It holds nothing.
         "lock" => true,
-        // What they say is found anew, or is done later: which calls work there, how far a prune came, what
-        // is to be deleted, and which of two copies counts.
-        "probes" | "pruned" | "condemned" | "superseded" => true,
+        // What they say is found anew, or is done later, or their names alone say it: which calls work there, how far
+        // a prune came, which positions were given, what is to be deleted, and which of two copies counts.
+        "probes" | "pruned" | "positions" | "condemned" | "superseded" => true,
         // One that cannot be read has lapsed: what was put in it is sent again, and no snapshot needs it.
         "sessions" => true,
         // Nothing of it is needed.

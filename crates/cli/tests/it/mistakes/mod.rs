@@ -42,6 +42,10 @@ struct Row {
     leaves: &'static [&'static str],
 }
 
+/// What a backup, or an amendment, makes or changes.
+const BACKED_UP: &[&str] =
+    &["repo/records", "repo/tails", "repo/positions", "config/state/receipts"];
+
 /// A repository with one snapshot, which every scene gets a copy of.
 struct Template {
     machine: Machine,

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Row, Scene, Template, edit, flip, hold, hold_with, nothing, only_file, tells};
+use super::{
+    BACKED_UP, Row, Scene, Template, edit, flip, hold, hold_with, nothing, only_file, tells,
+};
 use crate::house::files_below;
 
 const UPDATE: &str = "update this one if it is the older of the two";
@@ -442,24 +444,14 @@ fn a_damaged_record_keeps_no_other_from_being_used() {
             RECORD,
             &["target"],
         ),
-        row(
-            "a backup goes on",
-            "backup -r {repo} {source}",
-            "\nsnapshot ",
-            &["repo/records", "repo/tails", "config/state/receipts"],
-        ),
+        row("a backup goes on", "backup -r {repo} {source}", "\nsnapshot ", BACKED_UP),
         row(
             "a backup goes on that is not complete",
             "backup -r {repo} {source} {here}/none",
             "{here}/none",
-            &["repo/records", "repo/tails", "config/state/receipts"],
+            BACKED_UP,
         ),
-        row(
-            "another is tagged",
-            "tag -r {repo} latest --add kept",
-            RECORD,
-            &["repo/records", "repo/tails", "config/state/receipts"],
-        ),
+        row("another is tagged", "tag -r {repo} latest --add kept", RECORD, BACKED_UP),
     ]);
 }
 

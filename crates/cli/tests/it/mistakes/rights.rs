@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
-use super::{Row, Scene, Template, hold, tells};
+use super::{BACKED_UP, Row, Scene, Template, hold, tells};
 use crate::house::is_root;
 
 /// Nobody, who owns nothing.
@@ -127,7 +127,7 @@ fn an_ordinary_user() {
             code: 3,
             names: "{source}/large.bin",
             advises: "1 had a problem",
-            leaves: &["repo/records", "repo/tails", "config/state/receipts"],
+            leaves: BACKED_UP,
         },
         Row {
             name: "patterns that may not be read",
@@ -140,7 +140,7 @@ fn an_ordinary_user() {
             code: 3,
             names: "{source}: .holdallignore: Permission denied",
             advises: "2 had a problem",
-            leaves: &["repo/records", "repo/tails", "config/state/receipts"],
+            leaves: BACKED_UP,
         },
     ]);
 }

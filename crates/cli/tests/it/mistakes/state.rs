@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Row, Scene, edit, hold};
+use super::{BACKED_UP, Row, Scene, edit, hold};
 use crate::house::files_below;
 
 /// A row about a file of the state, which stays as it is.
@@ -40,7 +40,7 @@ fn damaged_files_are_named_and_kept() {
             name: "a damaged receipt does not keep a backup from being made, and is told",
             command: "backup -r {repo} {source}",
             code: 20,
-            leaves: &["repo/records", "repo/tails", "config/state/receipts"],
+            leaves: BACKED_UP,
             ..told("", |s| cut(s, "receipts"), RECEIPT, COPY)
         },
     ]);

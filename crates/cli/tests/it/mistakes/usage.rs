@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Row, Scene, Template, changes, hold, listing, nothing, tells};
+use super::{BACKED_UP, Row, Scene, Template, changes, hold, listing, nothing, tells};
 use crate::house::Outcome;
 
 /// A row about a command line that leaves everything as it is.
@@ -108,7 +108,7 @@ fn what_is_named_and_not_there() {
             code: 3,
             names: "{here}/none",
             advises: "1 had a problem",
-            leaves: &["repo/records", "repo/tails", "config/state/receipts"],
+            leaves: BACKED_UP,
         },
         usage(
             "no list of patterns",
