@@ -10,6 +10,7 @@ use clap::Args;
 use holdall_engine::Run;
 use holdall_protocol::WireMeter;
 use holdall_state::{Identity, Pairings};
+use tempfile::TempDir;
 
 use crate::config::{Folders, Settings, below_home, repository_below_home};
 use crate::exit::{Exit, Refusal, hint_of, is_forbidden};
@@ -148,6 +149,8 @@ pub(crate) struct App {
     met_first: Arc<Mutex<Option<String>>>,
     /// Why `config.toml` was left out, of a command that goes on without it.
     damaged_settings: Option<String>,
+    /// The cache of this run alone, where none can be kept. It goes with the last view.
+    temporary_cache: Option<Arc<TempDir>>,
 }
 
 impl App {
@@ -176,10 +179,18 @@ impl App {
     fn with_settings(
         args: GlobalArgs,
         output: Output,
-        folders: Folders,
+        mut folders: Folders,
         settings: &Settings,
     ) -> Result<Self> {
         folders.refuse_links_of_others()?;
+        let place_of_cache = folders.cache.clone();
+        let temporary_cache = folders.replace_unusable_cache().map(Arc::new);
+        if temporary_cache.is_some() {
+            output.note(format_args!(
+                "no folder is at {}, so that this run keeps no cache: remove what is there, or set HOLDALL_CACHE_DIR",
+                place_of_cache.display()
+            ));
+        }
         // What is named is meant, also where a kept key makes it needless.
         [&args.identity, &args.password_file]
             .into_iter()
@@ -215,6 +226,7 @@ impl App {
             met_first: Arc::default(),
             damaged_settings: None,
             wire: WireMeter::default(),
+            temporary_cache,
         })
     }
 
@@ -237,6 +249,7 @@ impl App {
             wire: WireMeter::default(),
             met_first: Arc::default(),
             damaged_settings: None,
+            temporary_cache: None,
         })
     }
 
@@ -257,6 +270,7 @@ impl App {
             wire: self.wire.clone(),
             met_first: Arc::clone(&self.met_first),
             damaged_settings: None,
+            temporary_cache: None,
         }
     }
 
@@ -290,6 +304,7 @@ impl App {
             wire: self.wire.clone(),
             met_first: Arc::clone(&self.met_first),
             damaged_settings: None,
+            temporary_cache: self.temporary_cache.clone(),
         }
     }
 

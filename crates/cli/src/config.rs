@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use holdall_engine::make_private;
 use holdall_sys::{guarded, users};
 use serde::Deserialize;
+use tempfile::TempDir;
 
 use crate::exit::{Exit, Refusal};
 
@@ -81,6 +82,15 @@ impl Folders {
             Err(Refusal::new(Exit::Failed, message)
                 .hint("remove it, or set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR to folders of root's own"))
         })
+    }
+
+    /// Takes a temporary folder for the cache, where something else than a folder is in its place. It is gone when what is
+    /// returned is dropped.
+    pub(crate) fn replace_unusable_cache(&mut self) -> Option<TempDir> {
+        let there = self.cache.ancestors().find(|folder| folder.exists())?;
+        let temporary = (!there.is_dir()).then(TempDir::new)?.ok()?;
+        self.cache = temporary.path().to_owned();
+        Some(temporary)
     }
 
     /// Makes the cache's folder, for this user alone, and tags it as one that backups may leave out, unless

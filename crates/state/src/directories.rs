@@ -72,6 +72,14 @@ impl Directories {
         known.map(Some).ok_or_else(no_id)
     }
 
+    /// Moves away what cannot be used of that `name`; says where it is.
+    ///
+    /// # Errors
+    /// If it cannot be moved.
+    pub fn put_aside(&self, name: &str) -> Result<PathBuf, StateError> {
+        private_file::put_aside(&self.folder.join(name))
+    }
+
     /// Keeps which repository was opened in the directory of that `name`.
     ///
     /// # Errors

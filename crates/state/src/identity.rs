@@ -38,7 +38,7 @@ impl Identity {
     /// If the file cannot be read, understood or written.
     pub fn load_or_make(state: &Path) -> Result<Self, StateError> {
         let path = state.join("identity.json");
-        if private_file::read(&path, LIMIT_BYTES)?.is_none() {
+        if private_file::read_kind(StateFile::Identity, &path, LIMIT_BYTES)?.is_none() {
             // Should another process be quicker, its identity is this machine's.
             private_file::write_new(&path, &Self::new_file()?)?;
         }

@@ -4,14 +4,14 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_protocol::RepositoryError;
 use holdall_repository::{rename_no_replace, sync_dir, sync_folder};
 use holdall_sys::{PathBeneath, guarded, raw_file};
 
-use crate::error::StateError;
+use crate::error::{StateError, StateFile};
 
 /// Makes a folder that only its owner can enter, with those above it.
 ///
@@ -83,12 +83,44 @@ fn write_whole(
     Ok(is_put)
 }
 
+/// Has something that cannot be used end with `.damaged` from now on, under a name that nothing has; says where it is.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn put_aside(path: &Path) -> Result<PathBuf, StateError> {
+    let what = || format!("cannot move {} away", path.display());
+    for number in 0..u16::MAX {
+        let mut name = path.as_os_str().to_owned();
+        name.push(if number == 0 { ".damaged".to_owned() } else { format!(".damaged{number}") });
+        let aside = PathBuf::from(name);
+        let (from, to) = (guarded::place(path), guarded::place(&aside));
+        if rename_no_replace(&from, &to).map_err(StateError::io(what()))? {
+            return Ok(aside);
+        }
+    }
+    Err(StateError::io(what())(io::ErrorKind::AlreadyExists.into()))
+}
+
 /// Reads a file of at most `limit_bytes`; `None` if there is none.
 ///
 /// # Errors
 /// What the system says.
 pub fn read(path: &Path, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateError> {
     read_opened(path, guarded::open_regular(path), limit_bytes)
+}
+
+/// The same of one kind of file: a folder in its place counts as a damaged one.
+pub(crate) fn read_kind(
+    kind: StateFile,
+    path: &Path,
+    limit_bytes: u64,
+) -> Result<Option<Vec<u8>>, StateError> {
+    read(path, limit_bytes).map_err(|error| match error {
+        StateError::Io { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+            StateError::damaged(kind, path, source)
+        }
+        error => error,
+    })
 }
 
 /// The same of a file that the user named, wherever that leads.

@@ -169,18 +169,11 @@ fn remove(path: &Path) -> Result<(), StateError> {
     }
 }
 
-/// A receipt. Anything else in its place, such as a folder, counts as a damaged one.
 fn read(path: &Path) -> Result<Option<StoredRecord>, StateError> {
-    let damaged = |reason: String| StateError::damaged(StateFile::Receipt, path, reason);
-    let read = private_file::read(path, LIMIT_BYTES).map_err(|error| match error {
-        StateError::Io { source, .. } if source.kind() != ErrorKind::PermissionDenied => {
-            damaged(source.to_string())
-        }
-        error => error,
-    });
-    let Some(bytes) = read? else { return Ok(None) };
+    let read = private_file::read_kind(StateFile::Receipt, path, LIMIT_BYTES)?;
+    let Some(bytes) = read else { return Ok(None) };
     let stored = StoredRecord::decode(&bytes);
-    Ok(Some(stored.map_err(|error| damaged(error.to_string()))?))
+    Ok(Some(stored.map_err(|error| StateError::damaged(StateFile::Receipt, path, error))?))
 }
 
 /// What became of a record that is remembered.

@@ -6,11 +6,33 @@
 //! a key of one's own opens is therefore believed only where it is known by other means: by the pairing with a server, by
 //! what the state folder keeps, or by the fingerprint that a person gives.
 
+use anyhow::Result;
 use holdall_crypto::{KeyRing, RepositoryKeys};
 use holdall_format::{RepositoryId, WrappingSet};
+use holdall_state::{Directories, Known};
 
 use crate::app::App;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, is_forbidden};
+
+/// The repository that was opened last in the directory of that `name`. A file that is damaged, or what else lies there,
+/// is moved away, and a note says so: what it said is learned again when the repository is opened.
+///
+/// # Errors
+/// If this user may not read it, or it cannot be moved.
+pub(crate) fn in_directory(app: &App, name: &str) -> Result<Option<Known>> {
+    let directories = Directories::in_state(&app.folders.state);
+    let error = match directories.get(name).map_err(anyhow::Error::from) {
+        Err(error) if !is_forbidden(&error) => error,
+        got => return got,
+    };
+    let aside = directories.put_aside(name)?;
+    app.output.note(format_args!(
+        "{error:#}. It is kept as {}. It said which repository lies in that directory, and since which rotation of its \
+         keys: what is there now is taken for that repository",
+        aside.display()
+    ));
+    Ok(None)
+}
 
 /// Checks that a server shows the repository that this machine was paired with.
 ///

@@ -332,7 +332,7 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
     let directory = directory_name(&folder);
     let caches = app.folders.cache.join("embedded");
     let cache = caches.join(&directory);
-    let known = Directories::in_state(&app.folders.state).get(&directory)?;
+    let known = known::in_directory(app, &directory)?;
     let clock = Arc::new(SystemClock);
     app.folders.prepare_cache();
     // Who needs it meets what keeps it from being made.

@@ -65,6 +65,67 @@ fn a_tombstone_that_can_not_be_read_is_put_aside_and_its_record_given_up() {
     }
 }
 
+#[test]
+fn what_the_state_lost_of_a_directory_is_made_anew_and_told() {
+    let place = Place::new();
+    let state = place.machine.path("config/state");
+    let state = if state.exists() { state } else { place.machine.path("state") };
+    let kept = fs::read_dir(state.join("directories")).unwrap().next().unwrap().unwrap().path();
+    let sound = fs::read(&kept).unwrap();
+    for becomes_folder in [false, true] {
+        fs::write(&kept, "garbage").unwrap();
+        if becomes_folder {
+            fs::remove_file(&kept).unwrap();
+            fs::create_dir(&kept).unwrap();
+        }
+        let told = place.run(&place.machine, &["snapshots"]).expect(0);
+        assert!(told.stderr.contains(text(&kept)), "{}", told.stderr);
+        assert!(fs::read(&kept).unwrap() == sound);
+        let beside = fs::read_dir(kept.parent().unwrap()).unwrap();
+        assert!(beside.flatten().any(|entry| text(&entry.path()).contains(".damaged")));
+        let told = place.run(&place.machine, &["snapshots"]).expect(0);
+        assert_eq!(told.stderr, "");
+    }
+}
+
+#[test]
+fn a_folder_in_the_place_of_what_the_state_keeps_is_named_with_a_way_out() {
+    let place = Place::new();
+    let config = place.machine.path("config");
+    let mut found = 0;
+    for file in ["identity.json", "receipts"] {
+        for path in files_below(&config) {
+            let is_it = text(&path).ends_with(file) || text(path.parent().unwrap()).ends_with(file);
+            if !is_it {
+                continue;
+            }
+            found += 1;
+            let sound = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            fs::create_dir(&path).unwrap();
+            let told =
+                place.back_up(&place.machine).expect(if file == "receipts" { 20 } else { 1 });
+            assert!(told.stderr.contains(text(&path)), "{}", told.stderr);
+            assert!(told.stderr.contains("move"), "{}", told.stderr);
+            fs::remove_dir(&path).unwrap();
+            fs::write(&path, sound).unwrap();
+        }
+    }
+    assert_eq!(found, 2);
+    place.back_up(&place.machine).expect(0);
+}
+
+fn files_below(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        match entry.path() {
+            path if path.is_dir() => files.extend(files_below(&path)),
+            path => files.push(path),
+        }
+    }
+    files
+}
+
 /// A machine that is paired with a server and backed up there; and the folder of its repository.
 fn served() -> (tempfile::TempDir, Server, Machine, PathBuf) {
     let home = folder();
@@ -138,4 +199,17 @@ fn a_server_tells_that_its_newest_record_is_gone_and_deletes_nothing() {
     machine.administer(&data, &["prune"]).expect(1);
     machine.run(["backup", text(&home.path().join("tree"))]).expect(0);
     machine.administer(&data, &["prune"]).expect(0);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_cache_keeps_nobody_from_anything() {
+    let (place, machine) = (Place::new(), Machine::new());
+    let made = std::process::Command::new("mkfifo").arg(machine.path("cache")).status();
+    assert!(made.unwrap().success());
+    for command in [&["snapshots"][..], &["stats"], &["check"], &["prune", "-n"]] {
+        let told = place.run(&machine, command).expect(0);
+        assert!(told.stderr.contains("keeps no cache"), "{}", told.stderr);
+    }
+    place.back_up(&machine).expect(0);
+    place.restores(&machine);
 }
