@@ -263,7 +263,7 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
 /// if it took something.
 fn by_receipts(app: &App, access: &Access) -> Option<Listed> {
     let known = Receipts::in_state(&app.folders.state).all_stored(access.config().repository);
-    let repairs = holdall_engine::put_back_records(access, known, None, false).ok()?;
+    let repairs = holdall_engine::put_back_records(access, known, None, false).ok()?.repairs;
     for repair in &repairs {
         app.output.note(repair.sentence(false));
     }

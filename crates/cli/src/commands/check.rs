@@ -121,7 +121,7 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
     let second = args.second(app)?;
     let other = second.as_ref().map(|second| second.access.config().repository);
     let (access, keeper) = open::access_beside(app, other)?;
-    let put_back = put_back_records(args, app, (&access, &keeper), second.as_ref())?;
+    let (put_back, unproven) = put_back_records(args, app, (&access, &keeper), second.as_ref())?;
     let mut found = Found { repaired: put_back, ..Found::default() };
     if let Some(percent) = args.mend.parity {
         keep_parity(app, &keeper, percent)?;
@@ -139,12 +139,15 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
         found.add_verify(&verify(app, &access, &snapshots, share)?);
     }
     found.add_records(&damaged);
+    found.add_records(&unproven.iter().map(|at| unproven_record(*at)).collect::<Vec<_>>());
     let exit = report(app, &found, args.reads(), args.part())?;
     if found.may_affect_more_paths() && args.verify != Some(Share::All) {
         app.output.say("`holdall check --verify all` names the paths that are affected")?;
     }
-    if let Some(record) = found.damaged_record() {
-        app.output.say(format_args!("{}", listing::way_out(record, access.is_in_directory())))?;
+    if let (Some(position), Some(second)) = (unproven.first(), &second) {
+        app.output.say(listing::way_out_by(&record_file(*position), &second.name))?;
+    } else if let Some(record) = found.damaged_record() {
+        app.output.say(listing::way_out(record, access.is_in_directory()))?;
     }
     listing::tell_unknown(app, &access)?;
     let Some(error) = unlisted else { return Ok(exit) };
@@ -223,29 +226,36 @@ fn keep_parity(app: &App, keeper: &Keeper, percent: u8) -> Result<()> {
 }
 
 /// With `--repair`: stores records again that are damaged, as far as this computer or the second repository has them;
-/// says how many.
+/// says how many, and which the second repository has that nothing shows to be the right ones.
 fn put_back_records(
     args: &Args,
     app: &App,
     (access, keeper): (&Access, &Keeper),
     second: Option<&Second>,
-) -> Result<u64> {
+) -> Result<(u64, Vec<u64>)> {
     if !args.mend.repair {
-        return Ok(0);
+        return Ok((0, Vec::new()));
     }
     let dry_run = args.mend.dry_run;
     let known = || Receipts::in_state(&app.folders.state).all_stored(access.config().repository);
-    let second = second.map(|second| &second.access);
+    let other = second.map(|second| &second.access);
     let mut repairs = Vec::new();
     if let Some(position) = args.record {
         let owner = keeper.to_repair()?;
-        repairs.push(put_back_record_at(access, owner, position, known(), second, dry_run)?);
+        repairs.extend(put_back_record_at(access, owner, position, known(), other, dry_run)?);
     }
-    repairs.extend(holdall_engine::put_back_records(access, known(), second, dry_run)?);
+    let others = holdall_engine::put_back_records(access, known(), other, dry_run)?;
+    repairs.extend(others.repairs);
     repairs.dedup();
     let report = RepairReport { repairs, ..RepairReport::default() };
     repairs::tell(app, &report, dry_run)?;
-    Ok(if dry_run { 0 } else { report.repairs.len() as u64 })
+    Ok((if dry_run { 0 } else { report.repairs.len() as u64 }, others.unproven))
+}
+
+fn unproven_record(position: u64) -> DamagedRecord {
+    let reason =
+        "nothing shows that what the repository named with --from has in this place was here";
+    DamagedRecord { position, reason: reason.into() }
 }
 
 /// Mends what the repository can mend by itself, and then what a second one has.

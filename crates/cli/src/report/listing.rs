@@ -264,6 +264,14 @@ pub(crate) fn way_out(file: &str, is_in_directory: bool) -> String {
     )
 }
 
+/// The same where the repository `second` has a record in that place, and nothing shows that it is the right one.
+pub(crate) fn way_out_by(file: &str, second: &str) -> String {
+    format!(
+        "`holdall check --repair` on the computer that made the record puts it back; if what {second} has is the right \
+         one, say so with `--record {file} --from {second}`"
+    )
+}
+
 /// Tells where a machine's chain is broken: damage where something is missing, else a note.
 fn tell_break(app: &App, broken: &ChainBreak) {
     let ChainBreak { position, kind, .. } = broken;

@@ -33,6 +33,7 @@ mod foreign;
 mod forgetting;
 mod full;
 mod golden;
+mod gone_on;
 mod help;
 mod histories;
 mod house;

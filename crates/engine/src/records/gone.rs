@@ -190,7 +190,7 @@ impl There {
 }
 
 /// The id and the head of a record, and whether only its tombstone is there.
-fn head_of(listed: &ListedRecord) -> Option<(RecordHash, RecordHead, bool)> {
+pub(crate) fn head_of(listed: &ListedRecord) -> Option<(RecordHash, RecordHead, bool)> {
     if Tombstone::is_begun_by(&listed.stored) {
         let (tombstone, head) =
             Tombstone::decode_with(&listed.stored, Signatures::CheckedBefore).ok()?;

@@ -2,17 +2,31 @@
 //! newest snapshot, from a second repository that is a copy.
 //!
 //! A record and its receipt prove themselves by their signatures, and a receipt says at which log position its record
-//! lies. So it does not matter where the bytes come from.
+//! lies. They do not prove that it lay there in this repository: a copy may have gone on by itself. So what this machine
+//! has seen goes first, and a second repository's record has to be one that this one had.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
 
 use bytes::Bytes;
-use holdall_format::{RepositoryId, StoredRecord, record_file};
+use holdall_format::{RecordHash, RecordHead, RepositoryId, Signatures, StoredRecord, record_file};
 use holdall_protocol::{ListedRecord, OwnedRepository, Repair, RepositoryError};
 
 use crate::cache::record_cache::RecordCache;
-use crate::records::gone::{GoneRecord, gone_among};
-use crate::records::record_list::{list_records, offer_in_turn};
-use crate::records::sound_records::{at, sound_in_place_of_damaged};
+use crate::records::gone::{GoneRecord, gone_among, head_of};
+use crate::records::record_list::{list_records, offer_in_turn, put_in};
+use crate::records::sound_records::{at, is_sound, sound_in_place_of_damaged};
 use crate::{Access, EngineError};
+
+/// What became of records that were damaged or gone.
+#[derive(Debug, Default)]
+pub struct RecordRepairs {
+    /// Which were stored again.
+    pub repairs: Vec<Repair>,
+    /// Log positions at which the second repository has a record and this one has no sound one, where nothing shows that
+    /// it is the right one: of each machine the first.
+    pub unproven: Vec<u64>,
+}
 
 /// Stores records again that are damaged or gone in the repository, as far as this machine's cache has them, or `known`,
 /// or `second`, and says which. With `dry_run` says only which there are; not all of those may be taken.
@@ -24,31 +38,106 @@ pub fn put_back_records(
     known: Vec<Bytes>,
     second: Option<&Access>,
     dry_run: bool,
-) -> Result<Vec<Repair>, EngineError> {
-    let listed = list_records(access.repository.as_ref())?;
-    let is_there = |other: &ListedRecord| {
-        at(&listed, other.position).is_ok_and(|at| listed[at].stored == other.stored)
-    };
-    let others = others(access, known, second)?.into_iter().filter(|other| !is_there(other));
-    let ours = ours(others.map(|other| other.stored), &access.config.repository);
-    let gone = gone_among(access.repository.as_ref(), access.config.repository, &ours, &listed)?;
-    let mut offered = sound_in_place_of_damaged(&ours, &listed);
-    offered.extend(gone.iter().map(GoneRecord::listed));
+) -> Result<RecordRepairs, EngineError> {
+    let mut listed = list_records(access.repository.as_ref())?;
+    let own = own_records(access, known);
+    let mut taken = offer(access, lacking(access, own, &listed)?, dry_run)?;
+    let mut unproven = Vec::new();
+    if let Some(second) = second {
+        taken.iter().for_each(|record| put_in(&mut listed, record));
+        let others = list_records(second.repository.as_ref())?;
+        let others = lacking(access, others, &listed)?;
+        let (proven, rest) = proven_among(others, &listed);
+        taken.extend(offer(access, proven, dry_run)?);
+        unproven = first_of_each_machine(rest, &listed);
+    }
+    let repairs = taken.iter().map(|record| repair_of(record.position)).collect();
+    Ok(RecordRepairs { repairs, unproven })
+}
+
+/// Has the repository take those of the records that it takes, and gives them.
+fn offer(
+    access: &Access,
+    offered: Vec<ListedRecord>,
+    dry_run: bool,
+) -> Result<Vec<ListedRecord>, EngineError> {
     // Two may have had one position, in copies that went on by themselves: the repository takes the right one.
-    let taken = offer_in_turn(offered, |record| match dry_run {
+    offer_in_turn(offered, |record| match dry_run {
         true => Ok(true),
         false => match access.repository.put_back_record(&record.stored) {
             // Something else is in its place, such as a tombstone that cannot be read, or it was given up: that is
             // told as what it is.
             Err(RepositoryError::Refused { .. }) => Ok(false),
-            put_back => put_back.map(|()| true),
+            put_back => Ok(put_back.map(|()| true)?),
         },
-    })?;
-    Ok(taken.iter().map(|record| repair_of(record.position)).collect())
+    })
+}
+
+/// Those of the `others` that are damaged or gone among those that are `listed`.
+fn lacking(
+    access: &Access,
+    others: Vec<ListedRecord>,
+    listed: &[ListedRecord],
+) -> Result<Vec<ListedRecord>, EngineError> {
+    let id = access.config.repository;
+    let others = others.into_iter().filter(|other| !is_there(other, listed));
+    let ours = ours(others.map(|other| other.stored), &id);
+    let gone = gone_among(access.repository.as_ref(), id, &ours, listed)?;
+    let mut lacking = sound_in_place_of_damaged(&ours, listed);
+    lacking.extend(gone.iter().map(GoneRecord::listed));
+    Ok(lacking)
+}
+
+fn is_there(record: &ListedRecord, listed: &[ListedRecord]) -> bool {
+    at(listed, record.position).is_ok_and(|at| listed[at].stored == record.stored)
+}
+
+/// Tells records that were in the repository from the rest: another one of it names them, or something is left of their
+/// file, which the repository compares. That a record would be the next of its machine's chain says nothing, where the
+/// repository that it comes from may have gone on by itself.
+fn proven_among(
+    mut others: Vec<ListedRecord>,
+    listed: &[ListedRecord],
+) -> (Vec<ListedRecord>, Vec<ListedRecord>) {
+    let heads = listed.iter().filter_map(head_of);
+    let mut named: HashSet<_> = heads.flat_map(|(_, head, _)| named_by(&head)).collect();
+    others.sort_by_key(|other| Reverse(other.position));
+    others.into_iter().partition(|other| {
+        let Some((id, head, _)) = head_of(other) else { return false };
+        let is_proven = named.contains(&id) || is_something_left(other, listed);
+        if is_proven {
+            named.extend(named_by(&head));
+        }
+        is_proven
+    })
+}
+
+/// The records that one is a sign of: the one before it, and the one that it amends.
+fn named_by(head: &RecordHead) -> impl Iterator<Item = RecordHash> + use<> {
+    [Some(head.previous), head.amends].into_iter().flatten()
+}
+
+/// Whether the file in the record's place has bytes left behind the head, where no two records are alike.
+fn is_something_left(record: &ListedRecord, listed: &[ListedRecord]) -> bool {
+    let Ok(at) = at(listed, record.position) else { return false };
+    StoredRecord::decode_with(&record.stored, Signatures::CheckedBefore).is_ok_and(|stored| {
+        let left = listed[at].stored.iter().take(record.stored.len());
+        left.skip(stored.record.head_bytes.len()).any(|byte| *byte != 0)
+    })
+}
+
+/// The first positions of each machine at which no sound record lies.
+fn first_of_each_machine(mut records: Vec<ListedRecord>, listed: &[ListedRecord]) -> Vec<u64> {
+    records.retain(|record| at(listed, record.position).map_or(true, |at| !is_sound(&listed[at])));
+    records.sort_by_key(|record| record.position);
+    let mut machines = HashSet::new();
+    records
+        .retain(|record| head_of(record).is_some_and(|(_, head, _)| machines.insert(head.machine)));
+    records.iter().map(|record| record.position).collect()
 }
 
 /// Stores the record of that log position again, for which the `owner` vouches: what this machine's cache has of it, or
-/// `known`; where there is a `second`, what that has.
+/// `known`; where there is a `second`, what that has. `None` if it is there.
 ///
 /// # Errors
 /// [`EngineError::NoRecord`] if there is none, or several; if the repository refuses it.
@@ -59,19 +148,20 @@ pub fn put_back_record_at(
     known: Vec<Bytes>,
     second: Option<&Access>,
     dry_run: bool,
-) -> Result<Repair, EngineError> {
+) -> Result<Option<Repair>, EngineError> {
     let all = match second {
         Some(second) => list_records(second.repository.as_ref())?,
-        None => others(access, known, None)?,
+        None => own_records(access, known),
     };
     let here = all.into_iter().filter(|record| record.position == position);
     let mut found = ours(here.map(|record| record.stored), &access.config.repository);
     found.dedup_by_key(|record| record.stored.clone());
     match &found[..] {
-        [one] if dry_run => Ok(repair_of(one.position)),
+        [one] if is_there(one, &list_records(access.repository.as_ref())?) => Ok(None),
+        [one] if dry_run => Ok(Some(repair_of(one.position))),
         [one] => {
             owner.vouch_for_record(&one.stored)?;
-            Ok(repair_of(one.position))
+            Ok(Some(repair_of(one.position)))
         }
         [] => Err(no_record(
             position,
@@ -88,18 +178,11 @@ fn no_record(position: u64, reason: &'static str) -> EngineError {
     EngineError::NoRecord { file: file_of(position), reason }
 }
 
-/// What this machine knows of the repository's records, and what `second` has.
-fn others(
-    access: &Access,
-    known: Vec<Bytes>,
-    second: Option<&Access>,
-) -> Result<Vec<ListedRecord>, EngineError> {
+/// What this machine has seen of the repository's records, and what is `known` besides.
+fn own_records(access: &Access, known: Vec<Bytes>) -> Vec<ListedRecord> {
     let mut all = RecordCache::within(&access.cache).load();
-    if let Some(second) = second {
-        all.extend(list_records(second.repository.as_ref())?);
-    }
     all.extend(ours(known.into_iter(), &access.config.repository));
-    Ok(all)
+    all
 }
 
 fn repair_of(position: u64) -> Repair {

@@ -133,7 +133,7 @@ pub(crate) fn offer_in_turn<E>(
 }
 
 /// Has a record take the place of the one under the same log position.
-fn put_in(records: &mut Vec<ListedRecord>, record: &ListedRecord) {
+pub(crate) fn put_in(records: &mut Vec<ListedRecord>, record: &ListedRecord) {
     match at(records, record.position) {
         Ok(at) => records[at] = record.clone(),
         Err(at) => records.insert(at, record.clone()),

@@ -1,0 +1,118 @@
+//! A copy of a repository that went on by itself, and is named to repair the original from: what it has shows nothing of what
+//! the original had.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::house::{Machine, Outcome, folder, text};
+use crate::last_copy::{Place, copy_folder, cut, records, remove};
+
+/// A machine with a backup, and a copy of its repository to which a copy of that machine writes.
+struct Apart {
+    place: Place,
+    clone: Machine,
+    _home: TempDir,
+}
+
+impl Apart {
+    fn new() -> Self {
+        let (place, home) = (Place::new(), folder());
+        copy_folder(&place.path("repo"), &place.path("copy"));
+        let clone = home.path().join("machine");
+        copy_folder(&place.machine.path(""), &clone);
+        Self { place, clone: Machine::in_folder(clone), _home: home }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path(name)
+    }
+
+    /// Has original and copy go on, each by itself. Gives the newest record of the original, and what is in it.
+    fn go_on(&self, args: &[&str]) -> (PathBuf, Vec<u8>) {
+        let [own, other] =
+            [(&self.place.machine, "repo"), (&self.clone, "copy")].map(|(who, repo)| {
+                who.run([args, &["-r", text(&self.path(repo))]].concat()).expect(0);
+                records(&self.path(repo)).pop().unwrap()
+            });
+        assert_eq!(own.file_name(), other.file_name());
+        let sound = fs::read(&own).unwrap();
+        assert!(fs::read(&other).unwrap() != sound);
+        (own, sound)
+    }
+
+    /// What a machine that has seen nothing repairs, with the copy.
+    fn repair(&self, who: &Machine, more: &[&str]) -> Outcome {
+        let mut command = who.command(["check", "--repair", "--from", text(&self.path("copy"))]);
+        command.args(["-r", text(&self.path("repo"))]).args(more);
+        Outcome::of(command.env("HOLDALL_FROM_PASSWORD", "correct horse"))
+    }
+}
+
+fn name(file: &Path) -> &str {
+    file.file_name().unwrap().to_str().unwrap()
+}
+
+fn words(outcome: &Outcome) -> String {
+    format!("{}{}", outcome.stdout, outcome.stderr)
+}
+
+#[test]
+fn what_the_copy_has_takes_no_place_of_which_nothing_is_left() {
+    for harm in [cut, remove] as [fn(&Path); 2] {
+        for is_backup in [false, true] {
+            let apart = Apart::new();
+            let tree = apart.path("tree");
+            let args = if is_backup { ["backup", text(&tree)] } else { ["tag", "latest"] };
+            let more: &[&str] = if is_backup { &[] } else { &["--pin"] };
+            let (newest, sound) = apart.go_on(&[&args, more].concat());
+            harm(&newest);
+            let stranger = Machine::new();
+            let told = words(&apart.repair(&stranger, &[]).expect(20));
+            assert!(told.contains(&format!("--record {} --from", name(&newest))), "{told}");
+            assert!(fs::read(&newest).unwrap_or_default().is_empty());
+            apart.place.run(&apart.place.machine, &["check", "--repair"]).expect(0);
+            assert!(fs::read(&newest).unwrap() == sound);
+            apart.repair(&stranger, &[]).expect(0);
+        }
+    }
+}
+
+/// What this computer knows goes first, and then nothing of the copy has a place any more.
+#[test]
+fn what_this_computer_has_seen_goes_before_what_the_copy_has() {
+    let apart = Apart::new();
+    let (newest, sound) = apart.go_on(&["tag", "latest", "--pin"]);
+    cut(&newest);
+    apart.repair(&apart.place.machine, &[]).expect(0);
+    assert!(fs::read(&newest).unwrap() == sound);
+}
+
+#[test]
+fn a_record_of_the_copy_that_the_original_went_on_from_comes_back() {
+    for harm in [cut, remove] as [fn(&Path); 2] {
+        let place = Place::new();
+        place.back_up(&place.machine).expect(0);
+        let newest = records(&place.path("repo")).pop().unwrap();
+        let sound = fs::read(&newest).unwrap();
+        copy_folder(&place.path("repo"), &place.path("copy"));
+        // Another machine's pin is of it.
+        place.run(&Machine::new(), &["tag", "latest", "--pin"]).expect(0);
+        harm(&newest);
+        let apart = Apart { place, clone: Machine::new(), _home: folder() };
+        apart.repair(&Machine::new(), &[]).expect(0);
+        assert!(fs::read(&newest).unwrap() == sound);
+    }
+}
+
+#[test]
+fn what_is_sound_is_not_said_to_be_written_again() {
+    let place = Place::new();
+    let record = records(&place.path("repo")).pop().unwrap();
+    for dry_run in [&[][..], &["-n"]] {
+        let args = ["check", "--repair", "--json", "--record", name(&record)];
+        let told = place.run(&place.machine, &[&args, dry_run].concat()).expect(0);
+        assert!(told.of_type("repair").is_empty(), "{}", told.stdout);
+    }
+}
