@@ -14,12 +14,26 @@ pub(crate) struct Claim {
 /// Where a record would come in its machine's chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// One that is there names it as the one before.
+    /// One that is there names it: as the one before, or as what it amends.
     Followed,
+    /// One that is there names another one, which is lost, in its place or in that of the one before it.
+    Contradicted,
     /// It names the newest one that is there, and lies behind it.
     NextOfChain,
     /// Its machine went on without it, or others are missing before it.
     Neither,
+}
+
+impl Place {
+    /// Why a record is refused that would come there.
+    pub(crate) fn refusal(self) -> &'static str {
+        match self {
+            Self::Contradicted => {
+                "a record of its machine follows another one, which is lost: put that one back, or give it up, first"
+            }
+            Self::Followed | Self::NextOfChain | Self::Neither => "nothing shows that it was here",
+        }
+    }
 }
 
 /// What is left in the file of a record, compared with what is offered, from the end of the head on: no two records
@@ -51,10 +65,11 @@ impl Left {
 
 impl Claim {
     /// Whether a record lay where no sound one does: another one follows it, or what is left of the file agrees with it.
-    /// Where nothing is left, it must be the next of its machine's chain, and the root of its tree be stored.
+    /// Where nothing is left, it must be the next of its machine's chain, and the root of its tree be stored. The owner's
+    /// word counts unless the chain contradicts it.
     pub(crate) fn shows(self, place: Place, left: &Left) -> bool {
-        self.is_vouched
-            || place == Place::Followed
+        place == Place::Followed
+            || (self.is_vouched && place != Place::Contradicted)
             || left.is_of_the_same()
             || (left.is_nothing() && self.has_root && place == Place::NextOfChain)
     }
@@ -97,5 +112,7 @@ mod tests {
             assert!(shows(false, false, Place::Followed, nothing));
         }
         assert!(!shows(true, false, Place::NextOfChain, &[7; 2000]), "another one was there");
+        assert!(!shows(true, true, Place::Contradicted, &[]), "the chain says which one was");
+        assert!(shows(true, false, Place::Contradicted, &bytes), "it is what is left");
     }
 }

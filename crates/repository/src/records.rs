@@ -282,7 +282,6 @@ impl Records {
         let entry = RecordEntry::of(stored, bytes);
         let path = self.layout.record(entry.position);
         let own_from = stored.record.head_bytes.len();
-        let is_given_up = self.is_given_up(&entry.hash);
         let mut entries = self.lock();
         let at = match entries.binary_search_by_key(&entry.position, |known| known.position) {
             // The file of one that is known may be damaged since.
@@ -294,15 +293,15 @@ impl Records {
             Err(_) if self.layout.tombstone(entry.position).is_there()? => {
                 return Err(RepositoryError::Refused { reason: "it was forgotten".to_owned() });
             }
-            Err(_) if is_given_up => {
+            Err(_) if self.is_given_up(&entry.hash) => {
                 return Err(RepositoryError::Refused { reason: "it was given up".to_owned() });
             }
             Err(at) => {
                 let left = path.read_limited(STORED_MAX_BYTES).ok().flatten();
                 let left = Left::of(&left.unwrap_or_default(), bytes, own_from);
-                if !claim.shows(place_in_chain(&entries, &entry), &left) {
-                    let reason = "nothing shows that it was here".to_owned();
-                    return Err(RepositoryError::Refused { reason });
+                let place = place_in_chain(&entries, &self.lock_given_up(), &entry);
+                if !claim.shows(place, &left) {
+                    return Err(RepositoryError::Refused { reason: place.refusal().to_owned() });
                 }
                 at
             }
@@ -460,11 +459,27 @@ pub(crate) fn read(
 }
 
 /// Where a record that is not among these would come in its machine's chain.
-fn place_in_chain(entries: &[RecordEntry], entry: &RecordEntry) -> Place {
-    if entries.iter().any(|other| other.previous == entry.hash) {
+fn place_in_chain(
+    entries: &[RecordEntry],
+    given_up: &BTreeSet<RecordHash>,
+    entry: &RecordEntry,
+) -> Place {
+    if entries.iter().any(|one| one.previous == entry.hash || one.amends == Some(entry.hash)) {
         return Place::Followed;
     }
-    let newest = entries.iter().rev().find(|other| other.machine == entry.machine);
+    let of_machine = || entries.iter().filter(|other| other.machine == entry.machine);
+    let is_there = |hash| entries.iter().any(|other| other.hash == hash);
+    let is_lost = |hash| hash != NO_RECORD && !is_there(hash) && !given_up.contains(&hash);
+    // What the next number of the chain should name, and what the entry's own.
+    let names = [(entry.sequence.saturating_add(1), entry.hash), (entry.sequence, entry.previous)];
+    let is_another = |(number, hash): (u64, RecordHash)| {
+        let mut next = of_machine().filter(|next| next.sequence == number);
+        !is_there(hash) && next.any(|next| next.previous != hash && is_lost(next.previous))
+    };
+    if names.into_iter().any(is_another) {
+        return Place::Contradicted;
+    }
+    let newest = of_machine().next_back();
     let is_next = newest.map_or(entry.previous == NO_RECORD, |newest| {
         newest.hash == entry.previous && newest.position < entry.position
     });

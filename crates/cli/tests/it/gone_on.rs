@@ -107,6 +107,21 @@ fn a_record_of_the_copy_that_the_original_went_on_from_comes_back() {
 }
 
 #[test]
+fn the_owner_s_word_puts_nothing_in_that_what_follows_contradicts() {
+    let apart = Apart::new();
+    let (newest, sound) = apart.go_on(&["tag", "latest", "--pin"]);
+    let owner = &apart.place.machine;
+    apart.place.run(owner, &["tag", "latest", "--add", "word"]).expect(0);
+    cut(&newest);
+    let stranger = Machine::new();
+    let refused = apart.repair(&stranger, &["--record", name(&newest)]).expect(1);
+    assert!(refused.stderr.contains("another"), "{}", refused.stderr);
+    assert!(fs::read(&newest).unwrap().is_empty());
+    apart.place.run(owner, &["check", "--repair"]).expect(0);
+    assert!(fs::read(&newest).unwrap() == sound);
+}
+
+#[test]
 fn what_is_sound_is_not_said_to_be_written_again() {
     let place = Place::new();
     let record = records(&place.path("repo")).pop().unwrap();
