@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use holdall_format::{
     MachineId, ObjectId, RecordHash, RecordHead, RecordKind, SeriesId, StoredRecord, TagToken,
-    Tombstone,
+    Tombstone, record_file,
 };
 use holdall_protocol::wire::MAX_STORED_RECORD_BYTES;
 use holdall_protocol::{
@@ -453,7 +453,8 @@ pub(crate) fn read(
         path.read_limited(STORED_MAX_BYTES)?.ok_or_else(|| damaged("it is not there".into()))?;
     let stored = StoredRecord::decode(&bytes).map_err(|error| unreadable(&path, &error))?;
     if stored.receipt.log_position != position {
-        return Err(damaged(format!("it is the record {}", stored.receipt.log_position)));
+        let other = record_file(stored.receipt.log_position);
+        return Err(damaged(format!("it is the record {other}")));
     }
     Ok((bytes.into(), stored))
 }
@@ -499,7 +500,7 @@ pub(crate) fn read_tombstone(
     let (tombstone, head) =
         Tombstone::decode_signed(&bytes).map_err(|error| unreadable(&path, &error))?;
     if tombstone.log_position != position {
-        return Err(damaged(format!("it is the record {}", tombstone.log_position)));
+        return Err(damaged(format!("it is the record {}", record_file(tombstone.log_position))));
     }
     Ok((bytes, tombstone, head))
 }

@@ -131,3 +131,13 @@ fn what_is_sound_is_not_said_to_be_written_again() {
         assert!(told.of_type("repair").is_empty(), "{}", told.stdout);
     }
 }
+
+#[test]
+fn a_record_that_has_another_s_name_is_told_by_names_of_files() {
+    let place = Place::new();
+    let record = records(&place.path("repo")).pop().unwrap();
+    let other = record.with_file_name("00000000000000aa");
+    fs::copy(&record, &other).unwrap();
+    let told = words(&place.run(&place.machine, &["check"]).expect(20));
+    assert!(told.contains(&format!("it is the record {}", name(&record))), "{told}");
+}
