@@ -64,7 +64,7 @@ pub use records::amend::{Amendment, amend};
 pub use records::chains::{BreakKind, ChainBreak};
 pub use records::gone::{GoneRecord, give_up};
 pub use records::put_back::{RecordRepairs, put_back_record_at, put_back_records};
-pub use records::record_list::{PutBack, each_record_behind, gone_records};
+pub use records::record_list::{PutBack, each_record_behind, gone_records, remember_tombstones};
 pub use records::snapshot::{DamagedRecord, Snapshot};
 pub use records::snapshots::{
     Forgotten, Listed, find_snapshot, newest_with, snapshots, snapshots_by_cache,

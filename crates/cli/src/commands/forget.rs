@@ -128,6 +128,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         true => None,
         false => keeper.forget(token.as_ref(), &goes)?,
     };
+    if waiting.is_none() && !args.dry_run && !goes.is_empty() {
+        // Should the tombstones be lost, this computer's cache brings nothing back.
+        let _ = holdall_engine::remember_tombstones(&access);
+    }
     for (id, stored) in gone.iter().filter(|_| !args.dry_run) {
         give_up(app, &access, &keeper, (id, stored))?;
     }

@@ -133,6 +133,25 @@ fn what_is_sound_is_not_said_to_be_written_again() {
 }
 
 #[test]
+fn a_snapshot_that_this_computer_saw_forgotten_does_not_come_back_from_an_older_copy() {
+    let place = Place::new();
+    place.back_up(&place.machine).expect(0);
+    place.back_up(&place.machine).expect(0);
+    copy_folder(&place.path("repo"), &place.path("copy"));
+    let forgotten = records(&place.path("repo")).remove(1);
+    let listed = place.run(&place.machine, &["snapshots", "--json"]).of_type("snapshot");
+    let id = listed[1]["id"].as_str().unwrap();
+    place.run(&place.machine, &["forget", id]).expect(0);
+    assert!(!forgotten.exists());
+    remove(&place.file("tombstones").join(name(&forgotten)));
+    place.back_up(&place.machine).expect(20);
+    assert!(!forgotten.exists());
+    let apart = Apart { place, clone: Machine::new(), _home: folder() };
+    apart.repair(&apart.place.machine, &[]).expect(20);
+    assert!(!forgotten.exists());
+}
+
+#[test]
 fn a_record_that_has_another_s_name_is_told_by_names_of_files() {
     let place = Place::new();
     let record = records(&place.path("repo")).pop().unwrap();

@@ -9,7 +9,9 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use holdall_format::{RecordHash, RecordHead, RepositoryId, Signatures, StoredRecord, record_file};
+use holdall_format::{
+    RecordHash, RecordHead, RepositoryId, Signatures, StoredRecord, Tombstone, record_file,
+};
 use holdall_protocol::{ListedRecord, OwnedRepository, Repair, RepositoryError};
 
 use crate::cache::record_cache::RecordCache;
@@ -41,12 +43,13 @@ pub fn put_back_records(
 ) -> Result<RecordRepairs, EngineError> {
     let mut listed = list_records(access.repository.as_ref())?;
     let own = own_records(access, known);
-    let mut taken = offer(access, lacking(access, own, &listed)?, dry_run)?;
+    let buried = buried_among(&own);
+    let mut taken = offer(access, lacking(access, own, &listed, &buried)?, dry_run)?;
     let mut unproven = Vec::new();
     if let Some(second) = second {
         taken.iter().for_each(|record| put_in(&mut listed, record));
         let others = list_records(second.repository.as_ref())?;
-        let others = lacking(access, others, &listed)?;
+        let others = lacking(access, others, &listed, &buried)?;
         let (proven, rest) = proven_among(others, &listed);
         taken.extend(offer(access, proven, dry_run)?);
         unproven = first_of_each_machine(rest, &listed);
@@ -73,15 +76,17 @@ fn offer(
     })
 }
 
-/// Those of the `others` that are damaged or gone among those that are `listed`.
+/// Those of the `others` that are damaged or gone among those that are `listed`, and were not `buried`.
 fn lacking(
     access: &Access,
     others: Vec<ListedRecord>,
     listed: &[ListedRecord],
+    buried: &HashSet<RecordHash>,
 ) -> Result<Vec<ListedRecord>, EngineError> {
     let id = access.config.repository;
     let others = others.into_iter().filter(|other| !is_there(other, listed));
-    let ours = ours(others.map(|other| other.stored), &id);
+    let mut ours = ours(others.map(|other| other.stored), &id);
+    ours.retain(|record| head_of(record).is_some_and(|(id, ..)| !buried.contains(&id)));
     let gone = gone_among(access.repository.as_ref(), id, &ours, listed)?;
     let mut lacking = sound_in_place_of_damaged(&ours, listed);
     lacking.extend(gone.iter().map(GoneRecord::listed));
@@ -90,6 +95,13 @@ fn lacking(
 
 fn is_there(record: &ListedRecord, listed: &[ListedRecord]) -> bool {
     at(listed, record.position).is_ok_and(|at| listed[at].stored == record.stored)
+}
+
+/// The records of which tombstones are among these.
+fn buried_among(records: &[ListedRecord]) -> HashSet<RecordHash> {
+    let tombstones = records.iter().filter(|record| Tombstone::is_begun_by(&record.stored));
+    let sound = tombstones.filter_map(|record| Tombstone::decode_signed(&record.stored).ok());
+    sound.map(|(tombstone, _)| tombstone.record).collect()
 }
 
 /// Tells records that were in the repository from the rest: another one of it names them, or something is left of their

@@ -1,16 +1,17 @@
 //! Asking for the stored records of a repository: all of them, or those that this machine lacks.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::path::Path;
 
-use holdall_format::{RecordHash, RepositoryId, record_file};
+use holdall_format::{RecordHash, RepositoryId, Tombstone, record_file};
 use holdall_protocol::{
     ListedRecord, MAX_RECORDS, RecordQuery, RecordsDigest, Repository, RepositoryError,
 };
 
 use crate::cache::record_cache::RecordCache;
-use crate::records::gone::{GoneRecord, gone_among};
+use crate::records::gone::{GoneRecord, gone_among, head_of};
 use crate::records::sound_records::{at, sound_in_place_of_damaged};
 use crate::{Access, EngineError};
 
@@ -84,9 +85,44 @@ fn list_anew(
     let mut kept = records.clone();
     damaged.iter().for_each(|record| put_in(&mut kept, record));
     kept.extend(gone.iter().map(GoneRecord::listed));
+    kept.extend(lost_tombstones(known, &records));
     kept.sort_by_key(|record| record.position);
     cache.replace(&kept);
     Ok(Known { records, put_back, gone })
+}
+
+/// Has this machine's cache know the tombstones of the records that it has.
+///
+/// # Errors
+/// If the records cannot be listed.
+pub fn remember_tombstones(access: &Access) -> Result<(), EngineError> {
+    let cache = RecordCache::within(&access.cache);
+    let mut known = cache.load();
+    if known.is_empty() {
+        return Ok(());
+    }
+    each_record_behind(access.repository.as_ref(), 0, None, |listed| {
+        match at(&known, listed.position) {
+            Ok(at) if Tombstone::is_begun_by(&listed.stored) => known[at] = listed,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    cache.replace(&known);
+    Ok(())
+}
+
+/// The known tombstones in whose place nothing is listed, and whose records are missed there. They stay known, so that
+/// nothing brings back what was forgotten.
+fn lost_tombstones(known: &[ListedRecord], listed: &[ListedRecord]) -> Vec<ListedRecord> {
+    let heads = listed.iter().filter_map(head_of);
+    let missed: HashSet<RecordHash> = heads.map(|(_, head, _)| head.previous).collect();
+    let is_lost = |known: &&ListedRecord| {
+        Tombstone::is_begun_by(&known.stored)
+            && at(listed, known.position).is_err()
+            && head_of(known).is_some_and(|(id, ..)| missed.contains(&id))
+    };
+    known.iter().filter(is_lost).cloned().collect()
 }
 
 /// The records that are gone from the repository of that id, of those that `cache`, its folder of caches, knows. It
