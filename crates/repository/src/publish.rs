@@ -23,7 +23,8 @@ pub(crate) const FILE_MODE: u32 = 0o666;
 const DIR_MODE: u32 = 0o777;
 const NO_FOLDER: &str = "it is not a folder, and a repository has one there";
 /// Why a file cannot be what it should be.
-pub(crate) const NO_FILE: &str = "it is a folder, and a repository has a file there";
+pub(crate) const NO_FILE: &str =
+    "it is a folder, and a repository has a file there: move that folder away";
 /// Of a repository's folders, which are not for every user of the computer.
 pub(crate) const PRIVATE_DIR_MODE: u32 = 0o770;
 /// Of those with wrapped keys, which are for their owner alone: whoever can read them can guess passwords.

@@ -160,3 +160,28 @@ fn a_record_that_has_another_s_name_is_told_by_names_of_files() {
     let told = words(&place.run(&place.machine, &["check"]).expect(20));
     assert!(told.contains(&format!("it is the record {}", name(&record))), "{told}");
 }
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_told_with_a_way_out() {
+    let place = Place::new();
+    place.back_up(&place.machine).expect(0);
+    let [record, set] = ["records", "wrappings"].map(|folder| {
+        let file = fs::read_dir(place.file(folder)).unwrap().next().unwrap();
+        file.unwrap().path()
+    });
+    let others = ["config", "holdall-repository"].map(|name| place.file(name));
+    let aside = place.path("aside");
+    for file in [record, set].into_iter().chain(others) {
+        let sound = fs::read(&file).unwrap();
+        remove(&file);
+        fs::create_dir(&file).unwrap();
+        fs::write(file.join("theirs"), "theirs").unwrap();
+        let told = words(&place.run(&place.machine, &["check", "--repair"]).expect(20));
+        assert!(told.contains("move that folder away"), "{}: {told}", file.display());
+        assert!(told.contains(text(&file)), "{}: {told}", file.display());
+        fs::rename(&file, &aside).unwrap();
+        place.run(&place.machine, &["check", "--repair"]).expect(0);
+        assert!(fs::read(&file).unwrap() == sound, "{}", file.display());
+        fs::remove_dir_all(&aside).unwrap();
+    }
+}

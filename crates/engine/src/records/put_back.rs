@@ -68,9 +68,9 @@ fn offer(
     offer_in_turn(offered, |record| match dry_run {
         true => Ok(true),
         false => match access.repository.put_back_record(&record.stored) {
-            // Something else is in its place, such as a tombstone that cannot be read, or it was given up: that is
-            // told as what it is.
-            Err(RepositoryError::Refused { .. }) => Ok(false),
+            // Something else is in its place, such as a folder, or a tombstone that cannot be read, or it was given up:
+            // that is told as what it is.
+            Err(RepositoryError::Refused { .. } | RepositoryError::Damaged { .. }) => Ok(false),
             put_back => Ok(put_back.map(|()| true)?),
         },
     })

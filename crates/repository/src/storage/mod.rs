@@ -31,7 +31,7 @@ use holdall_sys::PathBeneath;
 use holdall_sys::reading::append_exact_at;
 
 pub(crate) use self::dir::DirStorage;
-use crate::publish::{Published, Shown, damaged, failed};
+use crate::publish::{NO_FILE, Published, Shown, damaged, failed};
 
 /// The name of a file or folder in a storage.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -374,6 +374,12 @@ impl Stored {
     ) -> Result<Option<Vec<u8>>, RepositoryError> {
         let file = match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                return Err(RepositoryError::io(
+                    format!("opening {} ({NO_FILE})", self.shown()),
+                    error,
+                ));
+            }
             opened => opened.map_err(failed("opening", self))?,
         };
         let length = file.len_bytes().map_err(failed("looking at", self))?;
