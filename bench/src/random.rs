@@ -1,33 +1,27 @@
-//! Random numbers that are the same on every machine, forever: SplitMix64.
-//!
-//! Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. Nothing
-//! here is fit for keys.
+//! Random numbers that are the same on every machine, forever: those of the testkit, and distributions of them.
 
-/// A generator; the same seed gives the same numbers.
-pub(crate) struct Random(u64);
+/// A generator; the same seed gives the same numbers. Neighbouring seeds give unrelated ones.
+pub(crate) struct Random(holdall_testkit::Random);
 
 impl Random {
-    /// A generator for `seed`; neighbouring seeds give unrelated numbers.
+    /// A generator for `seed`.
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0xD134_2543_DE82_EF95))
+        Self(holdall_testkit::Random::new(seed.wrapping_mul(0xD134_2543_DE82_EF95)))
     }
 
     /// The next number, uniform over all of `u64`.
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// A number in `[0, limit)`, for a `limit` above 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
+        self.0.below(limit)
     }
 
     /// An index into a slice of `len` elements, which is not empty.
     pub(crate) fn index(&mut self, len: usize) -> usize {
-        self.below(len as u64) as usize
+        self.0.index(len)
     }
 
     /// A number in `[0, 1)`.
@@ -48,9 +42,7 @@ impl Random {
 
     /// Fills `buffer` with bytes that do not compress.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) {
-        for part in buffer.chunks_mut(8) {
-            part.copy_from_slice(&self.next().to_le_bytes()[..part.len()]);
-        }
+        self.0.fill(buffer);
     }
 }
 
@@ -60,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_numbers_never_change() {
-        let mut random = Random(0);
+        let mut random = Random::new(0);
         // From the reference implementation with seed 0.
         assert_eq!(random.next(), 0xE220_A839_7B1D_CDAF);
         assert_eq!(random.next(), 0x6E78_9E6A_A1B9_65F4);

@@ -45,15 +45,13 @@ fn looks_random(window: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn random(len_bytes: usize, seed: &str) -> Vec<u8> {
-        let mut bytes = vec![0; len_bytes];
-        blake3::Hasher::new_derive_key(seed).finalize_xof().fill(&mut bytes);
-        bytes
+    fn random(len_bytes: usize, seed: u64) -> Vec<u8> {
+        holdall_testkit::Random::new(seed).bytes(len_bytes)
     }
 
     #[test]
     fn random_bytes_are_not_worth_compressing() {
-        for seed in ["one", "two", "three", "four"] {
+        for seed in 1..=4 {
             for len_bytes in [1 << 20, 100_000, 4096, 1000, 200] {
                 let bytes = random(len_bytes, seed);
                 assert!(!worth_compressing(&bytes), "{len_bytes} bytes of {seed}");
@@ -65,7 +63,7 @@ mod tests {
     fn text_ramps_zeros_and_a_mixture_are_worth_compressing() {
         let text = b"to be or not to be, that is the question; ".repeat(5000);
         let ramp: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
-        let mixture = [&random(200_000, "a")[..], &text[..100_000]].concat();
+        let mixture = [&random(200_000, 5)[..], &text[..100_000]].concat();
         for bytes in [&text[..], &text[..100], &ramp, &[0; 10_000], &mixture, b"short", b""] {
             assert!(worth_compressing(bytes), "{} bytes", bytes.len());
         }
