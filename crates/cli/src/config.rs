@@ -2,7 +2,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -74,7 +73,7 @@ impl Folders {
         }
         let link = [&self.state, &self.cache].into_iter().find_map(|folder| {
             let above = folder.ancestors().filter(|one| guarded::is_refused_link(one)).last();
-            above.map(Path::to_owned).or_else(|| link_of_another(folder, LEVELS))
+            above.map(Path::to_owned).or_else(|| guarded::refused_link_in(folder, LEVELS))
         });
         link.map_or(Ok(()), |link| {
             let message =
@@ -128,19 +127,6 @@ impl Folders {
 
 /// The levels of folders in a cache that links are looked for in.
 const LEVELS: u8 = 3;
-
-/// A link of another user's at a folder, or in it.
-fn link_of_another(path: &Path, levels: u8) -> Option<PathBuf> {
-    let found = fs::symlink_metadata(path).ok()?;
-    if found.is_symlink() {
-        return guarded::is_refused_link(path).then(|| path.to_owned());
-    }
-    if levels == 0 || !found.is_dir() {
-        return None;
-    }
-    let entries = fs::read_dir(path).ok()?.flatten();
-    entries.into_iter().find_map(|entry| link_of_another(&entry.path(), levels - 1))
-}
 
 /// A folder that an `XDG_*` variable names. One that is not absolute counts as none:
 /// <https://specifications.freedesktop.org/basedir-spec/latest/>.

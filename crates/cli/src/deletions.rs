@@ -1,11 +1,9 @@
 //! Deletions of snapshots and blocks on a server: asked for with an administrator's token, and announced to
 //! whoever would lose by them, as are rules that keep less.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use holdall_format::RecordHash;
 use holdall_protocol::{AdminToken, Announced, WaitingDeletion};
 
 use crate::app::App;
@@ -40,18 +38,6 @@ impl TokenArgs {
         })?;
         Ok(Some(token))
     }
-}
-
-/// When each snapshot is deleted that is to be, in nanoseconds since 1970 UTC.
-pub(crate) fn by_snapshot(waiting: &[WaitingDeletion]) -> BTreeMap<RecordHash, i64> {
-    let mut due = BTreeMap::new();
-    for deletion in waiting {
-        for snapshot in &deletion.snapshots {
-            let first = due.entry(*snapshot).or_insert(deletion.due_ns);
-            *first = deletion.due_ns.min(*first);
-        }
-    }
-    due
 }
 
 /// What is announced, for who has something else to do: a server that does not say is no reason not to
@@ -90,24 +76,4 @@ pub(crate) fn in_words(deletion: &WaitingDeletion) -> String {
          the server takes that back",
         local_time(*due_ns)
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_deletion_of_a_snapshot_counts() {
-        let hash = |byte| RecordHash::from_bytes([byte; 32]);
-        let deletion = |number, snapshots, due_ns| WaitingDeletion {
-            number,
-            snapshots,
-            blocks: 0,
-            asked_ns: 0,
-            due_ns,
-        };
-        let waiting = [deletion(1, vec![hash(1), hash(2)], 9), deletion(2, vec![hash(1)], 5)];
-        let due = by_snapshot(&waiting);
-        assert_eq!((due[&hash(1)], due[&hash(2)], due.len()), (5, 9, 2));
-    }
 }

@@ -226,6 +226,18 @@ fn first16(hash: &[u8; 32]) -> [u8; 16] {
     out
 }
 
+impl KeyRing {
+    /// The id of its repository. It derives all keys.
+    pub fn repository(&self) -> RepositoryId {
+        RepositoryKeys::derive(self).repository()
+    }
+
+    /// The fingerprint of [`RepositoryKeys::fingerprint`]. It derives all keys.
+    pub fn fingerprint(&self) -> String {
+        RepositoryKeys::derive(self).fingerprint()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

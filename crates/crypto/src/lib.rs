@@ -34,6 +34,7 @@ mod entropy;
 mod error;
 mod key_ring;
 mod keys;
+mod labels;
 mod letters;
 mod opened;
 mod opener;
@@ -53,6 +54,7 @@ pub use entropy::{Entropy, SystemEntropy};
 pub use error::CryptoError;
 pub use key_ring::KeyRing;
 pub use keys::{IdKeys, RepositoryKeys};
+pub use labels::{LabelError, find_wrapping, free_label};
 pub use opened::{OpenedBlock, OpenedObject};
 pub use opener::Opener;
 pub use own_key::{OwnPrivateKey, OwnPublicKey};
@@ -63,6 +65,7 @@ pub use sealer::{Overhead, PlainObject, Sealer};
 pub use sealing::{SealingKeys, suite_for_this_cpu};
 pub use signing::SigningKey;
 pub use wrapping::{
-    Opening, WORK_FACTOR_LOG_N, WORK_FACTOR_MAX_LOG_N, check_wrappings, sign_wrappings,
-    stretching_bytes, unwrap, wrap_again, wrap_for_key, wrap_passphrase, wrap_recovery,
+    Opening, WORK_FACTOR_LOG_N, WORK_FACTOR_MAX_LOG_N, check_wrappings, is_rotated_since,
+    sign_wrappings, stretching_bytes, unwrap, wrap_again, wrap_for_key, wrap_passphrase,
+    wrap_recovery,
 };

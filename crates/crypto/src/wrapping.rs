@@ -200,6 +200,18 @@ pub fn check_wrappings(set: &WrappingSet, keys: &RepositoryKeys) -> Result<(), C
     }
 }
 
+/// Whether the keys were rotated since `ring` was kept.
+///
+/// # Errors
+/// As for [`check_wrappings`], but for [`CryptoError::Rotated`].
+pub fn is_rotated_since(set: &WrappingSet, ring: &KeyRing) -> Result<bool, CryptoError> {
+    match check_wrappings(set, &RepositoryKeys::derive(ring)) {
+        Ok(()) => Ok(false),
+        Err(CryptoError::Rotated) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
 fn unwrap_one(wrapping: &Wrapping, opening: &Opening<'_>) -> Result<KeyRing, CryptoError> {
     let identities = opening.identities(wrapping)?;
     let plain = decrypt(wrapping, &wrapping.sealed, &identities)?;

@@ -4,16 +4,12 @@ use std::error::Error;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use holdall_crypto::{
-    KeyRing, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
-    suite_for_this_cpu, wrap_recovery,
-};
+use holdall_crypto::{KeyRing, RecoverySecret, SigningKey, SystemEntropy};
 use holdall_engine::{
-    BackupOptions, Place, RestoreOptions, Run, Source, backup, find_snapshot, restore, snapshots,
+    BackupOptions, Place, RestoreOptions, Run, Source, backup, find_snapshot, new_repository,
+    restore, snapshots,
 };
 use holdall_format::MachineId;
-use holdall_protocol::NewRepository;
 use holdall_repository::EmbeddedRepository;
 use holdall_sys::SystemClock;
 
@@ -26,8 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The keys of the repository, which only clients have, and this machine's own key.
     let ring = KeyRing::from_master([7; 32]);
-    let keys = RepositoryKeys::derive(&ring);
-    let kit = wrap_recovery(&ring, &RecoverySecret::generate(&mut SystemEntropy));
+    let recovery = RecoverySecret::generate(&mut SystemEntropy);
     let machine = MachineId::from_bytes([1; 16]);
     let signing = Arc::new(SigningKey::generate(&mut SystemEntropy));
 
@@ -35,10 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (signer, clock) = (signing.clone(), Arc::new(SystemClock));
     let at = EmbeddedRepository::at(&store, &index, machine, signing.public(), signer, clock);
     let place = Place::new(Arc::new(at), signing, cache);
-    place.create(&NewRepository {
-        config: Bytes::from(keys.new_config(suite_for_this_cpu(), 3, 512)?),
-        wrappings: Bytes::from(sign_wrappings(&keys, 1, vec![kit])?),
-    })?;
+    place.create(&new_repository(&ring, &recovery, None, None)?)?;
     let access = place.open(&ring)?;
 
     let path = source.as_os_str().as_bytes().to_vec();

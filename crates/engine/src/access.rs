@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use holdall_crypto::{KeyRing, RepositoryKeys, SigningKey};
-use holdall_format::{MachineId, PublicKey, RepositoryConfig, SessionId, Spare, WrappingSet};
+use holdall_crypto::{KeyRing, RepositoryKeys, SigningKey, sign_wrappings};
+use holdall_format::{
+    MachineId, PublicKey, RepositoryConfig, SessionId, Spare, Wrapping, WrappingSet,
+};
 use holdall_protocol::{
     Description, NewRepository, Repository, RepositoryError, SessionPurpose, Traffic,
 };
@@ -125,6 +127,25 @@ impl Place {
             receipts_from,
             traffic_told: Mutex::default(),
         })
+    }
+
+    /// Has the repository take `wrappings` in place of those that it has, of the generation before; gives what it says of
+    /// itself then.
+    ///
+    /// # Errors
+    /// [`EngineError::Crypto`] if there are too many; if the repository refuses, as it does when the keys were changed
+    /// meanwhile.
+    pub fn replace_wrappings(
+        &self,
+        ring: &KeyRing,
+        generation: u64,
+        wrappings: Vec<Wrapping>,
+    ) -> Result<Spare, EngineError> {
+        let keys = RepositoryKeys::derive(ring);
+        let bytes = sign_wrappings(&keys, generation.saturating_add(1), wrappings)?.into();
+        self.repository.put_wrappings(&bytes)?;
+        Spare::of(&self.spare()?.config_bytes, &bytes)
+            .map_err(|error| EngineError::unreadable("what the repository says of itself", &error))
     }
 
     /// Makes a new repository there.

@@ -30,6 +30,7 @@ mod dump;
 mod error;
 mod filter;
 mod mend;
+mod new_repository;
 mod pipeline;
 mod probes;
 mod records;
@@ -43,7 +44,8 @@ mod verify;
 pub use access::{Access, Place};
 pub use audit::{AuditReport, audit};
 pub use backup::{
-    BackupOptions, BackupSummary, FOLLOWED, MAX_READERS, Source, backup, backup_upon, count_ahead,
+    BackupOptions, BackupSummary, FOLLOWED, MAX_READERS, Misplaced, Overlap, Source, Survey,
+    backup, backup_upon, count_ahead, folder_behind, misplaced, overlap, plain_path,
 };
 pub use browse::changes::{Aspect, ChangeKind, EntryChange};
 pub use browse::diff::{ChangedEntry, DiffSummary, diff};
@@ -59,6 +61,7 @@ pub use error::EngineError;
 pub use filter::exclude::ExcludeRules;
 pub use filter::patterns::{Met, PatternError, Patterns};
 pub use mend::{MendReport, MendedSnapshot, mend};
+pub use new_repository::{new_repository, remade_repository, with_new_config};
 pub use probes::{Samples, content_probe, cpu_probes};
 pub use records::amend::{Amendment, amend};
 pub use records::chains::{BreakKind, ChainBreak};
@@ -69,7 +72,10 @@ pub use records::snapshot::{DamagedRecord, Snapshot};
 pub use records::snapshots::{
     Forgotten, Listed, find_snapshot, newest_with, snapshots, snapshots_by_cache,
 };
+pub use records::whose_latest::whose_latest;
 pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
 pub use run::{Problem, Run};
 pub use storing::PUT_TARGET_BYTES;
+// What listings and comparisons show.
+pub use holdall_tree::{Content, Entry, EntryKind, Time};
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

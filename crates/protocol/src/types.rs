@@ -1,5 +1,7 @@
 //! What goes in and comes out of a repository, as plain data.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use holdall_format::{BlockName, MachineId, ObjectId, PackName, PublicKey, RecordHash, SessionId};
 
@@ -305,6 +307,20 @@ pub struct Announced {
     pub fewer_kept_from_ns: Option<i64>,
 }
 
+impl Announced {
+    /// When each snapshot is deleted that is to be, in nanoseconds since 1970 UTC: by the first deletion that has it.
+    pub fn due_by_snapshot(&self) -> BTreeMap<RecordHash, i64> {
+        let mut due = BTreeMap::new();
+        for deletion in &self.deletions {
+            for snapshot in &deletion.snapshots {
+                let first = due.entry(*snapshot).or_insert(deletion.due_ns);
+                *first = deletion.due_ns.min(*first);
+            }
+        }
+        due
+    }
+}
+
 /// A block of which at most half of the objects are needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparseBlock {
@@ -373,4 +389,24 @@ pub struct BlockPage {
     pub damaged: Vec<ScrubDamage>,
     /// Where the next page starts; `None` at the end.
     pub next: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_deletion_of_a_snapshot_counts() {
+        let hash = |byte| RecordHash::from_bytes([byte; 32]);
+        let deletion = |number, snapshots, due_ns| WaitingDeletion {
+            number,
+            snapshots,
+            blocks: 0,
+            asked_ns: 0,
+            due_ns,
+        };
+        let deletions = vec![deletion(1, vec![hash(1), hash(2)], 9), deletion(2, vec![hash(1)], 5)];
+        let due = Announced { deletions, ..Announced::default() }.due_by_snapshot();
+        assert_eq!((due[&hash(1)], due[&hash(2)], due.len()), (5, 9, 2));
+    }
 }

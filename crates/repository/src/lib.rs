@@ -71,6 +71,7 @@ mod lease;
 mod log;
 mod moving;
 mod opening;
+pub mod own_snapshots;
 mod pack_file;
 mod parallel;
 mod parity;

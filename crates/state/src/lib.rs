@@ -50,6 +50,6 @@ pub use kept_keys::KeptKeys;
 pub use kept_parts::KeptParts;
 pub use lab_reports::{KeptReports, read_report};
 pub use pairings::{Pairing, Pairings};
-pub use receipts::{NOT_THERE, Receipts};
+pub use receipts::{KnownGone, NOT_THERE, Receipts};
 pub use run_history::RunHistory;
 pub use run_notes::{KnownRuns, RunGoingOn};

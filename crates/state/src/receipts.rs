@@ -4,6 +4,7 @@
 //! They lie in the state folder, not in the cache: a repository that no longer has them was rolled
 //! back, or lies, and that must not look like an empty list, or like snapshots that nobody pinned.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,9 @@ use crate::private_file;
 
 /// More than any stored record has.
 const LIMIT_BYTES: u64 = 4 << 20;
+
+/// Records that are gone, as they were stored.
+pub type KnownGone = BTreeMap<RecordHash, Bytes>;
 
 /// The last receipts.
 pub struct Receipts {
@@ -90,7 +94,18 @@ impl Receipts {
         Ok(())
     }
 
-    /// The same for who has no key, by what the records of a repository tell without one.
+    /// What this machine knows to be gone from the repository, by its receipts or its cache.
+    ///
+    /// # Errors
+    /// If a receipt cannot be read.
+    pub fn known_gone(&self, access: &Access, listed: &Listed) -> Result<KnownGone, StateError> {
+        let missed = self.missed(access, listed)?;
+        let missed =
+            missed.iter().map(|stored| (stored.record.hash(), Bytes::from(stored.encode())));
+        Ok(listed.gone.iter().map(|gone| (gone.id, gone.stored.clone())).chain(missed).collect())
+    }
+
+    /// As [`Self::check`] for who has no key, by what the records of a repository tell without one.
     ///
     /// # Errors
     /// [`StateError::Gone`] as for [`Self::check`]; if the records cannot be listed.

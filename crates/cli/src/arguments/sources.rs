@@ -1,6 +1,5 @@
 //! From paths as they are typed to sources as they are recorded, and what of them is refused.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -10,7 +9,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use holdall_engine::{BackupOptions, FOLLOWED, Patterns, Source};
+use holdall_engine::{
+    BackupOptions, FOLLOWED, Overlap, Patterns, Source, folder_behind, misplaced, overlap,
+    plain_path,
+};
 use holdall_sys::pipe;
 
 use crate::app::App;
@@ -40,7 +42,7 @@ impl ReadAs {
         if !old.starts_with('/') || !new.starts_with('/') {
             return Err("both paths must be absolute".into());
         }
-        Ok(Self { old: plain(old.as_bytes()), new: plain(new.as_bytes()) })
+        Ok(Self { old: plain_path(old.as_bytes()), new: plain_path(new.as_bytes()) })
     }
 
     /// Where `path` is recorded, if it is OLD or lies below it.
@@ -52,7 +54,7 @@ impl ReadAs {
         if !rest.is_empty() && !rest.starts_with(b"/") {
             return None;
         }
-        Some(plain(&[&self.new, &b"/"[..], rest].concat()))
+        Some(plain_path(&[&self.new, &b"/"[..], rest].concat()))
     }
 }
 
@@ -97,7 +99,7 @@ fn check_needed(named: &[Vec<u8>], read_as: &[ReadAs]) -> Result<(), Refusal> {
 pub(crate) fn among(sources: &[Source], typed: &[PathBuf]) -> Result<Vec<Vec<u8>>> {
     let recorded = |typed: &PathBuf| {
         let path = absolute(typed)?;
-        let is_it = |source: &&Source| source.path == path || plain(&source.read_at) == path;
+        let is_it = |source: &&Source| source.path == path || plain_path(&source.read_at) == path;
         let Some(source) = sources.iter().find(is_it) else {
             let message = format!("--accept-empty: no source is {}", Shown(&path));
             let hint = "it takes paths that are backed up, as they are named there";
@@ -110,31 +112,24 @@ pub(crate) fn among(sources: &[Source], typed: &[PathBuf]) -> Result<Vec<Vec<u8>
 
 /// Refuses a pattern of what is recorded elsewhere: below a link that is followed, or what `--as` is about.
 pub(crate) fn check_reached(sources: &[Source], patterns: &Patterns) -> Result<(), Refusal> {
-    let within = |path: &[u8], of: &[u8]| {
-        path.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    let read_elsewhere = |source: &Source| {
-        let read_at = source.read_at.strip_suffix(FOLLOWED).unwrap_or(&source.read_at);
-        let real = folder_behind(read_at).unwrap_or_else(|| read_at.to_vec());
-        (real != source.path && real != b"/").then(|| (real, source.path.clone()))
-    };
-    let moved: Vec<_> = sources.iter().filter_map(read_elsewhere).collect();
-    if moved.is_empty() {
-        return Ok(());
-    }
-    for (pattern, begin) in patterns.anchored() {
-        let is_recorded =
-            |source: &Source| within(&begin, &source.path) || within(&source.path, &begin);
-        let read = moved.iter().find(|(real, _)| within(&begin, real));
-        if let Some((real, path)) = read.filter(|_| !sources.iter().any(is_recorded)) {
-            let (pattern, real, path) = (Shown(pattern), Shown(real), Shown(path));
-            let message = format!("{pattern} can match nothing: {real} is recorded as {path}");
-            return Err(Refusal::new(Exit::Usage, message).hint(format!(
-                "patterns are of paths as they are recorded: begin it with {path}"
-            )));
-        }
-    }
-    Ok(())
+    let Some(found) = misplaced(sources, patterns) else { return Ok(()) };
+    let [pattern, real, path] = [&found.pattern, &found.read_at, &found.path].map(|of| Shown(of));
+    let message = format!("{pattern} can match nothing: {real} is recorded as {path}");
+    let hint = format!("patterns are of paths as they are recorded: begin it with {path}");
+    Err(Refusal::new(Exit::Usage, message).hint(hint))
+}
+
+/// Refuses two sources of which one would be recorded where the other records something else.
+fn check_overlaps(sources: &[Source]) -> Result<(), Refusal> {
+    let Some(Overlap { inner, outer }) = overlap(sources) else { return Ok(()) };
+    let [inner, inner_read_at, outer, outer_read_at] =
+        [&inner.path, &inner.read_at, &outer.path, &outer.read_at].map(|path| Shown(path));
+    let message = format!(
+        "{inner_read_at} would be recorded as {inner}, and so would what lies in {outer_read_at}, \
+         which is recorded as {outer}"
+    );
+    Err(Refusal::new(Exit::Usage, message)
+        .hint("leave one of them out, or record it elsewhere (--as)"))
 }
 
 /// What reads the folder that `typed`, a link at `path`, leads to, if it ends with a slash. One that leads nowhere now
@@ -147,47 +142,6 @@ fn followed(typed: &Path, path: &[u8]) -> Option<Vec<u8>> {
     let may_be_folder = || link.metadata().map_or(true, |there| there.is_dir());
     let is_followed = means_its_content && is_link() && may_be_folder();
     is_followed.then(|| [path, FOLLOWED].concat())
-}
-
-/// The folder that a path which is a link leads to.
-pub(crate) fn folder_behind(path: &[u8]) -> Option<Vec<u8>> {
-    let path = Path::new(OsStr::from_bytes(path));
-    let is_link = path.symlink_metadata().is_ok_and(|there| there.is_symlink());
-    let folder = is_link.then(|| path.canonicalize().ok()).flatten()?;
-    folder.is_dir().then(|| folder.into_os_string().into_vec())
-}
-
-/// Refuses a source that is recorded within another and not read there: of the two that are meant for
-/// one place, only one could be.
-fn check_overlaps(sources: &[Source]) -> Result<(), Refusal> {
-    let recorded: HashMap<_, _> =
-        sources.iter().map(|source| (&source.path[..], &source.read_at[..])).collect();
-    for source in sources {
-        let slashes = source.path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        let ends = slashes.map(|(at, _)| at).chain([source.path.len()]);
-        for (outer, rest) in ends.map(|end| source.path.split_at(end)) {
-            let outer = if outer.is_empty() { b"/" } else { outer };
-            let Some(outer_read_at) = recorded.get(outer) else { continue };
-            let expected = match rest {
-                [] => outer_read_at.to_vec(),
-                rest => plain(&[outer_read_at, &b"/"[..], rest].concat()),
-            };
-            if expected != source.read_at {
-                return Err(overlap(source, outer, outer_read_at));
-            }
-        }
-    }
-    Ok(())
-}
-
-fn overlap(source: &Source, outer: &[u8], outer_read_at: &[u8]) -> Refusal {
-    let [inner, inner_read_at, outer, outer_read_at] =
-        [&source.path[..], &source.read_at[..], outer, outer_read_at].map(Shown);
-    let message = format!(
-        "{inner_read_at} would be recorded as {inner}, and so would what lies in {outer_read_at}, \
-         which is recorded as {outer}"
-    );
-    Refusal::new(Exit::Usage, message).hint("leave one of them out, or record it elsewhere (--as)")
 }
 
 /// Opens those of the `typed` sources that are pipes, or lead to one as `/dev/stdin` may; `all` counts the others, too.
@@ -395,7 +349,7 @@ pub(crate) fn absolute(path: &Path) -> Result<Vec<u8>> {
     let what = || format!("cannot resolve {}", path.display());
     let climbs = path.components().any(|component| component == Component::ParentDir);
     let absolute = if climbs { resolved(path) } else { std::path::absolute(path) };
-    Ok(plain(&absolute.with_context(what)?.into_os_string().into_vec()))
+    Ok(plain_path(&absolute.with_context(what)?.into_os_string().into_vec()))
 }
 
 /// A path with `..` as the system resolves it, but for its last names.
@@ -408,14 +362,6 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
         .map(|above| above.join(name)),
         _ => path.canonicalize(),
     }
-}
-
-/// An absolute path in its plain form: one slash between components, none at the end.
-fn plain(path: &[u8]) -> Vec<u8> {
-    let components =
-        path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
-    let joined: Vec<u8> = components.flat_map(|name| [b"/", name].concat()).collect();
-    if joined.is_empty() { b"/".to_vec() } else { joined }
 }
 
 /// `SNAP` or `SNAP:PATH`, as typed; the path in its plain form, and a `~` at its beginning is the home folder.
@@ -468,7 +414,7 @@ pub(crate) fn snapshot_path(path: &[u8]) -> Result<Vec<u8>, Refusal> {
         return Err(Refusal::new(Exit::Usage, message)
             .hint("paths in a snapshot start with /; `holdall ls SNAP` shows them"));
     }
-    Ok(plain(path))
+    Ok(plain_path(path))
 }
 
 #[cfg(test)]

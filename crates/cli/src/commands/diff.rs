@@ -4,8 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use holdall_engine::{ChangeKind, ChangedEntry, DiffSummary, EngineError};
-use holdall_tree::Entry;
+use holdall_engine::{ChangeKind, ChangedEntry, DiffSummary, EngineError, Entry};
 use serde::Serialize;
 
 use crate::app::App;

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use holdall_engine::{EngineError, FoundEntry, Snapshot};
+use holdall_engine::{EngineError, Entry, EntryKind, FoundEntry, Snapshot};
 use holdall_format::RecordHash;
-use holdall_tree::{Entry, EntryKind};
 use serde::Serialize;
 
 use crate::app::App;

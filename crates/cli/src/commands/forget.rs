@@ -1,15 +1,12 @@
 //! `holdall forget`.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
 use anyhow::Result;
-use bytes::Bytes;
 use holdall_engine::{Access, Listed, Snapshot};
-use holdall_format::{MachineId, RecordHash, SeriesId};
+use holdall_format::RecordHash;
 use holdall_protocol::{Buried, RepositoryError, WaitingDeletion};
-use holdall_repository::retention::{Aged, Backwards, Came, Reason, keep};
-use holdall_state::Receipts;
+use holdall_repository::own_snapshots::{OwnSnapshot, keep_own};
+use holdall_repository::retention::Reason;
+use holdall_state::{KnownGone, Receipts};
 use holdall_sys::{Clock, SystemClock};
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -77,12 +74,6 @@ struct Rules {
     keep_tag: Vec<String>,
 }
 
-impl Rules {
-    fn say_nothing(&self) -> bool {
-        self.keep.policy().is_empty() && self.keep_tag.is_empty()
-    }
-}
-
 /// What is to become of a snapshot.
 struct Judged<'a> {
     snapshot: &'a Snapshot,
@@ -93,6 +84,28 @@ struct Judged<'a> {
 impl Judged<'_> {
     fn goes(&self) -> bool {
         self.reasons.is_empty()
+    }
+}
+
+impl Rules {
+    fn judge<'a>(&self, listed: &'a [Snapshot], filter: &Wanted<'_>) -> Vec<Judged<'a>> {
+        let own = |snapshot: &Snapshot| OwnSnapshot {
+            log_position: snapshot.log_position,
+            series: (snapshot.machine, snapshot.series),
+            received_ns: snapshot.received_ns,
+            received_sure: snapshot.received_sure,
+            original_ns: snapshot.is_copy().then(|| snapshot.taken_ns()),
+            pinned: snapshot.pinned,
+            tagged: self.keep_tag.iter().any(|tag| snapshot.secret.tags.contains(tag)),
+            is_judged: filter.takes(snapshot),
+        };
+        let own: Vec<_> = listed.iter().map(own).collect();
+        let kept = keep_own(&self.keep.policy(), &own, SystemClock.now_ns(), &TimeZone::system());
+        kept.into_iter().map(|(at, reasons)| Judged { snapshot: &listed[at], reasons }).collect()
+    }
+
+    fn say_nothing(&self) -> bool {
+        self.keep.policy().is_empty() && self.keep_tag.is_empty()
     }
 }
 
@@ -115,9 +128,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     lost.retain(|id| !gone.contains_key(id));
     let judged = if args.snapshots.is_empty() {
         refuse_damaged(&all, &keeper)?;
-        let mut dated = dated(listed, SystemClock.now_ns());
-        dated.retain(|(snapshot, _)| filter.takes(snapshot));
-        judge(&args.rules, &dated, SystemClock.now_ns())
+        args.rules.judge(listed, &filter)
     } else {
         let named = listing::chosen(&access, listed, &names, &filter)?;
         named.into_iter().map(|snapshot| Judged { snapshot, reasons: Vec::new() }).collect()
@@ -132,8 +143,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         // Should the tombstones be lost, this computer's cache brings nothing back.
         let _ = holdall_engine::remember_tombstones(&access);
     }
-    for (id, stored) in gone.iter().filter(|_| !args.dry_run) {
-        give_up(app, &access, &keeper, (id, stored))?;
+    for id in gone.keys().filter(|_| !args.dry_run) {
+        give_up(app, &access, &keeper, &gone, id)?;
     }
     for id in lost.iter().filter(|_| !args.dry_run) {
         app.output.note(format_args!("record {id} is given up: nothing waits for it any more"));
@@ -161,9 +172,10 @@ fn give_up(
     app: &App,
     access: &Access,
     keeper: &Keeper,
-    (id, stored): (&RecordHash, &Bytes),
+    gone: &KnownGone,
+    id: &RecordHash,
 ) -> Result<()> {
-    match holdall_engine::give_up(access.cache(), keeper.to_give_up()?, stored)? {
+    match holdall_engine::give_up(access.cache(), keeper.to_give_up()?, &gone[id])? {
         Buried::ByTombstone => {
             app.output.note(format_args!("record {id} is given up: nothing waits for it any more"));
         }
@@ -178,20 +190,18 @@ fn give_up(
     Ok(())
 }
 
-/// Those of the records that are gone, and that this computer knows, whose whole ids are among the names; as they were
-/// stored.
+/// Those of the records that are gone, and that this computer knows, whose whole ids are among the names.
 fn named_gone(
     args: &Args,
     app: &App,
     access: &Access,
     all: &Listed,
     filter: &Wanted<'_>,
-) -> Result<BTreeMap<RecordHash, Bytes>> {
-    let missed = Receipts::in_state(&app.folders.state).missed(access, all)?;
-    let missed = missed.iter().map(|stored| (stored.record.hash(), Bytes::from(stored.encode())));
-    let gone = all.gone.iter().map(|gone| (gone.id, gone.stored.clone())).chain(missed);
+) -> Result<KnownGone> {
+    let mut gone = Receipts::in_state(&app.folders.state).known_gone(access, all)?;
     let is_named = |id: &RecordHash| args.snapshots.iter().any(|name| *name == id.to_string());
-    Ok(gone.filter(|(id, _)| filter.is_empty() && is_named(id)).collect())
+    gone.retain(|id, _| filter.is_empty() && is_named(id));
+    Ok(gone)
 }
 
 /// Whole ids of which there is no snapshot, which are those of lost records or of nothing; and all other names.
@@ -225,44 +235,6 @@ fn refuse_damaged(listed: &Listed, keeper: &Keeper) -> Result<()> {
         // Whatever else it fails of does not say that anything is damaged.
         _ => Ok(()),
     }
-}
-
-/// Snapshots in the order in which they came, with what is known of when: a clock that was ahead for a while
-/// puts none behind those that came later.
-fn dated(listed: &[Snapshot], now_ns: i64) -> Vec<(&Snapshot, Came)> {
-    let mut newest_first: Vec<_> = listed.iter().collect();
-    newest_first.sort_by_key(|snapshot| Reverse(snapshot.log_position));
-    let mut log = Backwards::from_now(now_ns);
-    let came = |snapshot: &&Snapshot| match snapshot.is_copy() {
-        // It is as old as what it is a copy of, wherever it lies in the log.
-        true => Backwards::from_now(now_ns).came(snapshot.taken_ns(), snapshot.received_sure),
-        false => log.came(snapshot.received_ns, snapshot.received_sure),
-    };
-    let came: Vec<_> = newest_first.iter().map(came).collect();
-    let mut dated: Vec<_> = newest_first.into_iter().zip(came).collect();
-    dated.sort_by_key(|(snapshot, came)| (came.latest_ns, snapshot.log_position));
-    dated
-}
-
-fn judge<'a>(rules: &Rules, dated: &[(&'a Snapshot, Came)], now_ns: i64) -> Vec<Judged<'a>> {
-    // Copies are counted apart, as on a server. Their dates are trusted here: the user has the keys, and may forget
-    // any snapshot anyway.
-    let aged: Vec<Aged<(MachineId, SeriesId, bool)>> = dated
-        .iter()
-        .map(|(snapshot, came)| Aged {
-            series: (snapshot.machine, snapshot.series, snapshot.is_copy()),
-            received_ns: snapshot.taken_ns(),
-            passed_ns: now_ns.saturating_sub(came.latest_ns),
-            taken_ns: None,
-            clock_sure: snapshot.received_sure,
-            is_sure: came.is_sure,
-            pinned: snapshot.pinned,
-            tagged: rules.keep_tag.iter().any(|tag| snapshot.secret.tags.contains(tag)),
-        })
-        .collect();
-    let kept = keep(&rules.keep.policy(), &aged, &TimeZone::system());
-    let judged = dated.iter().zip(kept);
-    judged.map(|((snapshot, _), reasons)| Judged { snapshot, reasons }).collect()
 }
 
 /// A snapshot and what becomes of it, as programs see it.

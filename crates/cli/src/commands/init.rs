@@ -59,11 +59,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let server = opened.server.as_ref().map(|(hosts, identity)| (&hosts[..], *identity));
     let name = &opened.repository_name;
     new.create(app, &opened.place, Some(&password), server, name, kit_file)?;
-    opened.remember(app, Known { repository: new.keys.repository(), epoch: None });
+    opened.remember(app, Known { repository: new.ring.repository(), epoch: None });
     let lacking = open::lacking(app)?;
     let summary = Summary {
-        repository: new.keys.repository().to_string(),
-        fingerprint: new.keys.fingerprint(),
+        repository: new.ring.repository().to_string(),
+        fingerprint: new.ring.fingerprint(),
         place: &opened.name,
         lacking: &lacking,
     };

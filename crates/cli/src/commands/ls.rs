@@ -4,8 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use holdall_engine::{EngineError, ListedEntry};
-use holdall_tree::{Content, Entry, EntryKind};
+use holdall_engine::{Content, EngineError, Entry, EntryKind, ListedEntry};
 use serde::Serialize;
 
 use crate::app::App;

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let listed = listing::shown(app, &access)?.snapshots;
     let wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
     let announced = keeper.announced()?;
-    let due = deletions::by_snapshot(&announced.deletions);
+    let due = announced.due_by_snapshot();
     for snapshot in &wanted {
         let deletion_due = due.get(&snapshot.id).copied().map(rfc3339);
         let object = JsonSnapshot { deletion_due, ..JsonSnapshot::new(snapshot) };

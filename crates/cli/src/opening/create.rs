@@ -1,27 +1,17 @@
-//! Making a repository: its key ring, the wrappings of it, and the recovery kit.
+//! Making a repository, and handing its recovery kit out.
 
 use std::path::Path;
 
 use anyhow::Result;
-use bytes::Bytes;
-use holdall_crypto::{
-    KeyRing, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, WORK_FACTOR_LOG_N,
-    sign_wrappings, suite_for_this_cpu, wrap_passphrase, wrap_recovery,
-};
-use holdall_engine::Place;
+use holdall_crypto::{KeyRing, RecoveryKit, RecoverySecret, SystemEntropy};
+use holdall_engine::{Place, new_repository};
 use holdall_format::{PublicKey, Suite};
-use holdall_protocol::NewRepository;
 use holdall_state::private_file;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, is_certain};
 use crate::terminal::output::plain;
-
-/// Leaves of 2^3 entries on average: `docs/decisions/0002-leaves-of-eight-inline-512.md`.
-const LEAF_BITS: u8 = 3;
-/// Contents up to this length live in their entry.
-const INLINE_LIMIT_BYTES: u16 = 512;
 
 /// The cipher of a repository's blocks, as it is typed: AES for processors with instructions for it, the
 /// other one for all others, such as that of a Raspberry Pi 4.
@@ -34,12 +24,10 @@ pub(crate) enum Cipher {
 }
 
 impl Cipher {
-    /// The suite that was asked for, or else the one that is fastest on this computer.
-    fn suite(asked: Option<Self>) -> Suite {
-        match asked {
-            None => suite_for_this_cpu(),
-            Some(Self::Aes256Gcm) => Suite::Aes256Gcm,
-            Some(Self::ChaCha20Poly1305) => Suite::ChaCha20Poly1305,
+    fn suite(self) -> Suite {
+        match self {
+            Self::Aes256Gcm => Suite::Aes256Gcm,
+            Self::ChaCha20Poly1305 => Suite::ChaCha20Poly1305,
         }
     }
 }
@@ -48,28 +36,24 @@ impl Cipher {
 pub(crate) struct NewKeys {
     /// The one thing that must not be lost.
     pub(crate) ring: KeyRing,
-    /// What is derived from it.
-    pub(crate) keys: RepositoryKeys,
     recovery: RecoverySecret,
     kit_is_out: bool,
-    suite: Suite,
+    cipher: Option<Cipher>,
 }
 
 impl NewKeys {
     /// Draws them, for blocks with that cipher.
     pub(crate) fn draw(cipher: Option<Cipher>) -> Self {
         let ring = KeyRing::generate(&mut SystemEntropy);
-        let keys = RepositoryKeys::derive(&ring);
         let recovery = RecoverySecret::generate(&mut SystemEntropy);
-        Self { ring, keys, recovery, kit_is_out: false, suite: Cipher::suite(cipher) }
+        Self { ring, recovery, kit_is_out: false, cipher }
     }
 
     /// Those that were drawn before, for a repository that may not have been made then: the kit is in
     /// its file.
     pub(crate) fn again(ring: &KeyRing, kit: &RecoveryKit, cipher: Option<Cipher>) -> Self {
-        let (ring, keys) = (ring.clone(), RepositoryKeys::derive(ring));
         let recovery = RecoverySecret::from_bytes(*kit.secret.expose());
-        Self { ring, keys, recovery, kit_is_out: true, suite: Cipher::suite(cipher) }
+        Self { ring: ring.clone(), recovery, kit_is_out: true, cipher }
     }
 
     /// Makes the repository. The kit is handed out first: a repository without one could be lost
@@ -87,8 +71,9 @@ impl NewKeys {
         name: &str,
         kit_file: Option<&Path>,
     ) -> Result<()> {
-        let kit = recovery_kit((&self.ring, &self.keys), &self.recovery, server, name).to_text();
-        let request = self.request(password)?;
+        let kit = RecoveryKit::new(&self.ring, &self.recovery, server, name).to_text();
+        let suite = self.cipher.map(Cipher::suite);
+        let request = new_repository(&self.ring, &self.recovery, password, suite)?;
         let new_file = kit_file.filter(|_| !self.kit_is_out);
         if let Some(file) = new_file {
             private_file::hand_out(file, &kit)?;
@@ -104,48 +89,6 @@ impl NewKeys {
             let _ = std::fs::remove_file(file);
         }
         Err(error)
-    }
-
-    fn request(&self, password: Option<&str>) -> Result<NewRepository> {
-        let mut wrappings = vec![wrap_recovery(&self.ring, &self.recovery)];
-        if let Some(password) = password {
-            wrappings.push(wrap_passphrase(&self.ring, password, WORK_FACTOR_LOG_N));
-        }
-        Ok(NewRepository {
-            config: config(&self.keys, self.suite)?,
-            wrappings: Bytes::from(sign_wrappings(&self.keys, 1, wrappings)?),
-        })
-    }
-}
-
-/// The configuration of a repository that is made on this computer.
-///
-/// # Errors
-/// None that is known.
-pub(crate) fn usual_config(keys: &RepositoryKeys) -> Result<Bytes> {
-    config(keys, Cipher::suite(None))
-}
-
-fn config(keys: &RepositoryKeys, suite: Suite) -> Result<Bytes> {
-    Ok(keys.new_config(suite, LEAF_BITS, INLINE_LIMIT_BYTES)?.into())
-}
-
-/// The page with which `secret` opens a repository; `name` is its name on the server, or where its
-/// directory is.
-pub(crate) fn recovery_kit(
-    (ring, keys): (&KeyRing, &RepositoryKeys),
-    secret: &RecoverySecret,
-    server: Option<(&[String], PublicKey)>,
-    name: &str,
-) -> RecoveryKit {
-    RecoveryKit {
-        server_addresses: server.map(|(hosts, _)| hosts.to_vec()).unwrap_or_default(),
-        server_identity: server.map(|(_, identity)| identity),
-        repository_name: name.to_owned(),
-        repository: keys.repository(),
-        fingerprint: keys.fingerprint(),
-        secret: RecoverySecret::from_bytes(*secret.expose()),
-        ring: Some(ring.clone()),
     }
 }
 

@@ -1,22 +1,18 @@
 //! The keys of a repository, open to be changed: its wrappings, and the key ring that is in them.
 
 use anyhow::Result;
-use bytes::Bytes;
 use holdall_crypto::{
-    KeyRing, RecoveryKit, RecoverySecret, RepositoryKeys, SystemEntropy, sign_wrappings, wrap_again,
+    KeyRing, LabelError, RecoveryKit, RecoverySecret, SystemEntropy, find_wrapping, free_label,
+    wrap_again,
 };
-use holdall_format::limits::{LABEL_MAX_BYTES, WRAPPINGS_MAX};
-use holdall_format::{Spare, Wrapping, WrappingSet};
+use holdall_format::limits::WRAPPINGS_MAX;
+use holdall_format::{Wrapping, WrappingSet};
 use holdall_state::{KeptKeys, KeptParts, Known};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::opening::create::recovery_kit;
 use crate::opening::open::{self, Opened, Patience};
 use crate::opening::unlock::kept_key;
-
-/// What a number behind a label takes.
-const NUMBER_MAX_BYTES: usize = 3;
 
 /// The keys of a repository.
 pub(crate) struct KeySet {
@@ -25,7 +21,6 @@ pub(crate) struct KeySet {
     pub(crate) set: WrappingSet,
     /// What is wrapped.
     pub(crate) ring: KeyRing,
-    keys: RepositoryKeys,
 }
 
 impl KeySet {
@@ -36,8 +31,7 @@ impl KeySet {
     pub(crate) fn open(app: &App) -> Result<Self> {
         let opened = open::place(app, Patience::default())?;
         let (set, ring) = opened.unlock(app)?;
-        let keys = RepositoryKeys::derive(&ring);
-        Ok(Self { opened, set, ring, keys })
+        Ok(Self { opened, set, ring })
     }
 
     /// How people write where it is.
@@ -54,7 +48,7 @@ impl KeySet {
     pub(crate) fn kit(&self, secret: &RecoverySecret) -> RecoveryKit {
         let server = self.opened.server.as_ref();
         let server = server.map(|(hosts, identity)| (&hosts[..], *identity));
-        recovery_kit((&self.ring, &self.keys), secret, server, &self.opened.repository_name)
+        RecoveryKit::new(&self.ring, secret, server, &self.opened.repository_name)
     }
 
     /// Finds a key by its number, from 1, or its label.
@@ -62,22 +56,7 @@ impl KeySet {
     /// # Errors
     /// [`Refusal`] for none or several.
     pub(crate) fn find(&self, wanted: &str) -> Result<usize, Refusal> {
-        let count = self.set.wrappings.len();
-        if let Some(number) =
-            wanted.parse::<usize>().ok().filter(|number| (1..=count).contains(number))
-        {
-            return Ok(number - 1);
-        }
-        let fits = |(at, one): (usize, &Wrapping)| (one.label == wanted).then_some(at);
-        let found: Vec<_> = self.set.wrappings.iter().enumerate().filter_map(fits).collect();
-        let none = |message: String| {
-            Refusal::new(Exit::Failed, message).hint("`holdall key list` numbers them")
-        };
-        match found[..] {
-            [one] => Ok(one),
-            [] => Err(none(format!("no key is called {wanted:?}, nor has that number"))),
-            _ => Err(none(format!("several keys are called {wanted:?}; say which by its number"))),
-        }
+        find_wrapping(&self.set.wrappings, wanted).map_err(refused)
     }
 
     /// A label that no key has: `label` as the user wants it, or else made of a `usual` one.
@@ -85,11 +64,7 @@ impl KeySet {
     /// # Errors
     /// [`Refusal`] for a wanted one that a key has, that could be a number, or that is too long.
     pub(crate) fn free_label(&self, label: Option<&str>, usual: &str) -> Result<String, Refusal> {
-        let taken: Vec<_> = self.set.wrappings.iter().map(|one| &one.label[..]).collect();
-        match label {
-            Some(label) => wanted_label(&taken, label),
-            None => Ok(usual_label(&taken, usual)),
-        }
+        free_label(&self.set.wrappings, label, usual).map_err(refused)
     }
 
     /// Checks that one more key can be added.
@@ -111,10 +86,8 @@ impl KeySet {
     /// If there are too many; if the repository refuses, as it does when the keys were changed
     /// meanwhile.
     pub(crate) fn replace(&mut self, app: &App, wrappings: Vec<Wrapping>) -> Result<()> {
-        let generation = self.set.generation.saturating_add(1);
-        let bytes = Bytes::from(sign_wrappings(&self.keys, generation, wrappings)?);
-        self.opened.place.repository.put_wrappings(&bytes)?;
-        let changed = Spare::of(&self.opened.place.spare()?.config_bytes, &bytes)?;
+        let place = &self.opened.place;
+        let changed = place.replace_wrappings(&self.ring, self.set.generation, wrappings)?;
         // Should it not be kept, the repository has two copies of its own.
         let _ = KeptParts::in_state(&app.folders.state).keep(&changed);
         self.set = changed.wrappings;
@@ -131,7 +104,6 @@ impl KeySet {
         let ring = self.ring.with_new_epoch(&mut SystemEntropy)?;
         let again = self.set.wrappings.iter().map(|wrapping| wrap_again(&ring, wrapping));
         let wrappings = again.collect::<Result<_, _>>()?;
-        self.keys = RepositoryKeys::derive(&ring);
         self.ring = ring;
         self.replace(app, wrappings)?;
         self.opened.remember(app, Known::of(&self.set));
@@ -142,60 +114,13 @@ impl KeySet {
     }
 }
 
-fn wanted_label(taken: &[&str], label: &str) -> Result<String, Refusal> {
-    let refused = |message| Err(Refusal::new(Exit::Usage, message));
-    if taken.contains(&label) {
-        return refused(format!("there is a key called {label:?} already"));
-    }
-    if is_no_word(label) {
-        return refused("a label is a word, not a number".to_owned());
-    }
-    if label.len() > LABEL_MAX_BYTES {
-        let len = label.len();
-        return refused(format!("a label of {len} bytes; {LABEL_MAX_BYTES} are allowed"));
-    }
-    Ok(label.to_owned())
-}
-
-/// The usual label, or one like it, by the same rules: it may be anybody's comment.
-fn usual_label(taken: &[&str], usual: &str) -> String {
-    let mut label = if is_no_word(usual) { format!("key {usual}") } else { usual.to_owned() };
-    // A number may have to follow.
-    label.truncate(label.floor_char_boundary(LABEL_MAX_BYTES - NUMBER_MAX_BYTES));
-    let numbered = (2..=WRAPPINGS_MAX + 1).map(|number| format!("{label} {number}"));
-    let mut labels = std::iter::once(label.clone()).chain(numbered);
-    labels.find(|label| !taken.contains(&&label[..])).unwrap_or_default()
-}
-
-/// Whether people could not tell a label from a number.
-fn is_no_word(label: &str) -> bool {
-    label.trim().is_empty() || label.trim().parse::<usize>().is_ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wanted_label_is_a_new_word_within_its_limit() {
-        let exit = |label: &str| wanted_label(&["laptop"], label).unwrap_err().exit;
-        assert_eq!(wanted_label(&["laptop"], "phone").unwrap(), "phone");
-        for wrong in ["laptop", "3", "", &"x".repeat(LABEL_MAX_BYTES + 1)] {
-            assert_eq!(exit(wrong), Exit::Usage, "{wrong}");
+/// A label that cannot be used, or a key that is not found by one.
+fn refused(error: LabelError) -> Refusal {
+    let message = error.to_string();
+    match error {
+        LabelError::Unknown(_) | LabelError::Ambiguous(_) => {
+            Refusal::new(Exit::Failed, message).hint("`holdall key list` numbers them")
         }
-        assert!(wanted_label(&[], &"x".repeat(LABEL_MAX_BYTES)).is_ok());
-    }
-
-    #[test]
-    fn a_usual_label_obeys_the_same_rules() {
-        let long = "\u{e9}".repeat(LABEL_MAX_BYTES);
-        for usual in ["ada@desk", "7", "", " ", &long] {
-            let first = usual_label(&[], usual);
-            assert!(wanted_label(&[], &first).is_ok(), "{usual:?}: {first:?}");
-            let second = usual_label(&[&first], usual);
-            assert!(wanted_label(&[&first], &second).is_ok(), "{usual:?}: {second:?}");
-        }
-        assert_eq!(usual_label(&["ada", "ada 2"], "ada"), "ada 3");
-        assert_eq!(usual_label(&[], "7"), "key 7");
+        _ => Refusal::new(Exit::Usage, message),
     }
 }

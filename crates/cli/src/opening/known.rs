@@ -7,7 +7,7 @@
 //! what the state folder keeps, or by the fingerprint that a person gives.
 
 use anyhow::Result;
-use holdall_crypto::{KeyRing, RepositoryKeys};
+use holdall_crypto::KeyRing;
 use holdall_format::{RepositoryId, WrappingSet};
 use holdall_state::{Directories, Known};
 
@@ -72,8 +72,7 @@ pub(crate) fn check_opened(
     known: Option<RepositoryId>,
     name: &str,
 ) -> Result<(), Refusal> {
-    let keys = RepositoryKeys::derive(ring);
-    let (fingerprint, repository) = (keys.fingerprint(), keys.repository());
+    let (fingerprint, repository) = (ring.fingerprint(), ring.repository());
     if let Some(wanted) = &app.fingerprint {
         if letters_of(wanted) == letters_of(&fingerprint) {
             return Ok(());

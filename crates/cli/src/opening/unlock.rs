@@ -2,9 +2,7 @@
 //! somebody's own, or the password.
 
 use anyhow::{Context, Result};
-use holdall_crypto::{
-    CryptoError, KeyRing, Opening, RepositoryKeys, check_wrappings, stretching_bytes, unwrap,
-};
+use holdall_crypto::{KeyRing, Opening, is_rotated_since, stretching_bytes, unwrap};
 use holdall_format::{RepositoryId, WrappingSet};
 use holdall_state::KeptKeys;
 
@@ -30,7 +28,7 @@ pub(crate) fn key_ring(
 ) -> Result<KeyRing> {
     let open = |opening: &Opening<'_>| unwrap(set, opening).with_context(|| name.to_owned());
     let kept = kept_key(app, set.repository)?;
-    let is_rotated = kept.as_ref().map_or(Ok(false), |kept| is_rotated(set, kept));
+    let is_rotated = kept.as_ref().map_or(Ok(false), |kept| is_rotated_since(set, kept));
     let is_rotated = is_rotated.with_context(|| name.to_owned())?;
     if is_rotated {
         app.output.note(
@@ -53,15 +51,6 @@ pub(crate) fn key_ring(
         KeptKeys::in_state(&app.folders.state).keep(set.repository, &ring)?;
     }
     Ok(ring)
-}
-
-/// Whether the keys were rotated since a ring was kept.
-fn is_rotated(set: &WrappingSet, kept: &KeyRing) -> Result<bool, CryptoError> {
-    match check_wrappings(set, &RepositoryKeys::derive(kept)) {
-        Ok(()) => Ok(false),
-        Err(CryptoError::Rotated) => Ok(true),
-        Err(error) => Err(error),
-    }
 }
 
 /// The key ring of a repository, if it is kept on this machine.

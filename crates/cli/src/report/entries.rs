@@ -1,6 +1,6 @@
 //! Entries of a tree in words.
 
-use holdall_tree::{EntryKind, Time};
+use holdall_engine::{EntryKind, Time};
 
 /// What an entry is, as programs are told.
 pub(crate) fn word(kind: EntryKind) -> &'static str {

@@ -3,8 +3,9 @@
 use anyhow::Result;
 use holdall_engine::{
     Access, BreakKind, ChainBreak, DamagedRecord, EngineError, GoneRecord, Listed, Snapshot,
+    whose_latest,
 };
-use holdall_format::{MachineId, RecordHash, RecordKind, record_file};
+use holdall_format::{RecordHash, RecordKind, record_file};
 use holdall_state::{Gone, NOT_THERE, Receipts};
 
 use crate::app::App;
@@ -328,7 +329,7 @@ pub(crate) fn named<'a>(
     name: &str,
     path: Option<&[u8]>,
 ) -> Result<&'a Snapshot, EngineError> {
-    let machine = whose_latest(access.machine(), &makers(listed));
+    let machine = whose_latest(access.machine(), listed);
     holdall_engine::find_snapshot(listed, machine, name, path)
 }
 
@@ -383,7 +384,7 @@ fn latest_of<'a>(
     let machine = match taken.last() {
         Some(newest) if filter.names_machine() => newest.machine,
         _ if listed.iter().any(|one| one.machine == own) => own,
-        _ => whose_latest(own, &makers(taken.iter().copied())),
+        _ => whose_latest(own, taken.iter().copied()),
     };
     holdall_engine::find_snapshot(taken, machine, "latest", path).map_err(|_| {
         let whose = if filter.names_machine() { "" } else { " of this machine's" };
@@ -406,41 +407,4 @@ fn taken<'a>(snapshot: &'a Snapshot, filter: &Wanted<'_>) -> Result<&'a Snapshot
     let hint =
         "leave those options out, or name a snapshot that `holdall snapshots` lists with them";
     Err(Refusal::new(Exit::Usage, message).hint(hint).into())
-}
-
-/// Who made each snapshot, and whether it is a copy.
-fn makers<'a>(listed: impl IntoIterator<Item = &'a Snapshot>) -> Vec<(MachineId, bool)> {
-    listed.into_iter().map(|one| (one.machine, one.is_copy())).collect()
-}
-
-/// Whose snapshots `latest` is about: those of this machine, `own`; where it has none, those of the
-/// only machine that made some, or else that copied some. Of each, `listed` has the machine and
-/// whether it is a copy.
-fn whose_latest(own: MachineId, listed: &[(MachineId, bool)]) -> MachineId {
-    if listed.iter().any(|(machine, _)| *machine == own) {
-        return own;
-    }
-    let some_made = listed.iter().any(|(_, is_copy)| !is_copy);
-    let mut machines = listed.iter().filter(|(_, is_copy)| !some_made || !is_copy);
-    match machines.next() {
-        Some((first, _)) if machines.all(|(machine, _)| machine == first) => *first,
-        _ => own,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn latest_is_of_another_machine_only_where_this_one_has_nothing_and_only_one_made_something() {
-        let [own, one, two] = [1, 2, 3].map(|byte| MachineId::from_bytes([byte; 16]));
-        let (made, copy) = (|machine| (machine, false), |machine| (machine, true));
-        assert_eq!(whose_latest(own, &[made(one), copy(own)]), own);
-        assert_eq!(whose_latest(own, &[made(one), copy(two), made(one)]), one);
-        assert_eq!(whose_latest(own, &[made(one), made(two)]), own);
-        assert_eq!(whose_latest(own, &[copy(two), copy(two)]), two);
-        assert_eq!(whose_latest(own, &[copy(one), copy(two)]), own);
-        assert_eq!(whose_latest(own, &[]), own);
-    }
 }

@@ -14,18 +14,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use holdall_crypto::{
-    KeyRing, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
-    suite_for_this_cpu, wrap_recovery,
-};
+use holdall_crypto::{KeyRing, RecoverySecret, SigningKey, SystemEntropy};
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Source, backup,
-    find_snapshot, restore, snapshots,
+    find_snapshot, new_repository, restore, snapshots,
 };
 use holdall_format::RecordHash;
 use holdall_protocol::{
-    ClientOptions, HttpRepository, MachineIdentity, NewRepository, Paired, Repository,
-    ServerAddress, pair,
+    ClientOptions, HttpRepository, MachineIdentity, Paired, Repository, ServerAddress, pair,
 };
 use holdall_server::{InviteRequest, Limits, Server, ServerOptions, admin};
 use holdall_sys::{Clock, SystemClock};
@@ -136,13 +132,8 @@ impl World {
     }
 
     fn make(&self) {
-        let keys = RepositoryKeys::derive(&self.secret);
         let recovery = RecoverySecret::generate(&mut SystemEntropy);
-        let wrappings = vec![wrap_recovery(&self.secret, &recovery)];
-        let new = NewRepository {
-            config: keys.new_config(suite_for_this_cpu(), 3, 512).unwrap().into(),
-            wrappings: sign_wrappings(&keys, 1, wrappings).unwrap().into(),
-        };
+        let new = new_repository(&self.secret, &recovery, None, None).unwrap();
         self.connect(None, STREAMS).create(&new).unwrap();
     }
 

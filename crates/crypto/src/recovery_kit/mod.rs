@@ -76,6 +76,25 @@ pub struct RecoveryKit {
 }
 
 impl RecoveryKit {
+    /// The kit with which `secret` opens the repository of `ring`. `server` is where that is, `HOST:PORT` each, and its
+    /// identity; `name` is its name there, or where its directory is.
+    pub fn new(
+        ring: &KeyRing,
+        secret: &RecoverySecret,
+        server: Option<(&[String], PublicKey)>,
+        name: &str,
+    ) -> Self {
+        Self {
+            server_addresses: server.map(|(hosts, _)| hosts.to_vec()).unwrap_or_default(),
+            server_identity: server.map(|(_, identity)| identity),
+            repository_name: name.to_owned(),
+            repository: ring.repository(),
+            fingerprint: ring.fingerprint(),
+            secret: RecoverySecret::from_bytes(*secret.expose()),
+            ring: Some(ring.clone()),
+        }
+    }
+
     /// The page to print. White space is taken out of addresses, and reduced to single
     /// spaces in the name.
     ///

@@ -25,7 +25,9 @@ mod pipeline;
 mod plan;
 mod read;
 mod scan;
+mod sources;
 mod summary;
+mod survey;
 mod to_end;
 mod unread;
 mod walk;
@@ -35,4 +37,6 @@ pub use options::{BackupOptions, FOLLOWED, Source};
 pub(crate) use pipeline::series_of;
 
 pub use pipeline::{MAX_READERS, backup, backup_upon};
+pub use sources::{Misplaced, Overlap, folder_behind, misplaced, overlap, plain_path};
 pub use summary::BackupSummary;
+pub use survey::Survey;

@@ -127,6 +127,11 @@ impl LocalRules {
     pub(crate) fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
         self.0.says(path, is_dir)
     }
+
+    /// The same of what lies below a directory that they leave out, too.
+    pub(crate) fn says_with_parents(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+        self.0.says_with_parents(path, is_dir)
+    }
 }
 
 fn read_text(file: File) -> io::Result<Vec<u8>> {

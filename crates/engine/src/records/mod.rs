@@ -23,3 +23,4 @@ pub(crate) mod snapshot;
 pub(crate) mod snapshot_path;
 pub(crate) mod snapshots;
 pub(crate) mod sound_records;
+pub(crate) mod whose_latest;

@@ -4,17 +4,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use holdall_crypto::{
-    KeyRing, RecoverySecret, RepositoryKeys, SigningKey, SystemEntropy, sign_wrappings,
-    suite_for_this_cpu, wrap_recovery,
-};
+use holdall_crypto::{KeyRing, RecoverySecret, SigningKey, SystemEntropy};
 use holdall_engine::{
     Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Snapshot, Source, Verify,
-    VerifyReport, backup, find_snapshot, restore, snapshots, verify,
+    VerifyReport, backup, find_snapshot, new_repository, restore, snapshots, verify,
 };
 use holdall_format::{MachineId, ReceiptSigner};
-use holdall_protocol::{NewRepository, Repository};
+use holdall_protocol::Repository;
 use holdall_repository::EmbeddedRepository;
 use holdall_sys::SystemClock;
 use holdall_testkit::{CompareOptions, Difference, compare_trees};
@@ -30,13 +26,8 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("source")).unwrap();
         let world = Self { folder, secret: KeyRing::from_master([7; 32]) };
-        let keys = RepositoryKeys::derive(&world.secret);
         let recovery = RecoverySecret::generate(&mut SystemEntropy);
-        let wrappings = vec![wrap_recovery(&world.secret, &recovery)];
-        let new = NewRepository {
-            config: Bytes::from(keys.new_config(suite_for_this_cpu(), 3, 512).unwrap()),
-            wrappings: Bytes::from(sign_wrappings(&keys, 1, wrappings).unwrap()),
-        };
+        let new = new_repository(&world.secret, &recovery, None, None).unwrap();
         world.place().create(&new).unwrap();
         world
     }

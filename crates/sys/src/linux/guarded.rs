@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
@@ -36,6 +36,21 @@ pub fn is_refused_link(path: &Path) -> bool {
     let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
     let opened = || own_links::open(path, OFlags::PATH.union(OFlags::CLOEXEC));
     is_link && opened().is_err_and(|error| Unfit::of(&error) == Some(Unfit::Link))
+}
+
+/// A link at `path`, or in that folder to a depth of `levels`, that this process does not follow. Folders that cannot be
+/// listed have none.
+#[must_use]
+pub fn refused_link_in(path: &Path, levels: u8) -> Option<PathBuf> {
+    let found = path.symlink_metadata().ok()?;
+    if found.is_symlink() {
+        return is_refused_link(path).then(|| path.to_owned());
+    }
+    if levels == 0 || !found.is_dir() {
+        return None;
+    }
+    let entries = path.read_dir().ok()?.flatten();
+    entries.into_iter().find_map(|entry| refused_link_in(&entry.path(), levels - 1))
 }
 
 /// Makes a folder of what this program keeps, with at most the permission bits `mode`. As root in another user's folder,
@@ -127,6 +142,9 @@ mod tests {
                 assert!(refused(place.rename(&place)) && refused(place.open_or_create(0o600)));
             }
         }
+        assert_eq!(refused_link_in(&of_root, 2), None);
+        assert_eq!(refused_link_in(&at("theirs"), 0), None);
+        assert_eq!(refused_link_in(&at("theirs"), 1), Some(at("theirs/link")));
         assert_eq!(place(&of_root).names().unwrap(), ["below"]);
         assert_eq!(place(&of_root.join("below")).names().unwrap(), ["file"]);
     }

@@ -10,13 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use holdall_crypto::{
-    KeyRing, RecoveryKit, RepositoryKeys, SigningKey, sign_wrappings, wrap_recovery,
-};
-use holdall_engine::{EngineError, Place};
+use holdall_crypto::{KeyRing, RecoveryKit, SigningKey};
+use holdall_engine::{EngineError, Place, remade_repository, with_new_config};
 use holdall_format::WrappingSet;
 use holdall_protocol::{
-    MachineIdentity, NewRepository, RepositoryError, ServerAddress, fingerprint, shown_identity,
+    MachineIdentity, RepositoryError, ServerAddress, fingerprint, shown_identity,
 };
 use holdall_repository::{newest_generation_in, newest_wrappings_in};
 use holdall_state::KeptKeys;
@@ -25,7 +23,6 @@ use serde::Serialize;
 use super::{Summary, keep, kit_file};
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::opening::create::usual_config;
 use crate::opening::open::{self, Opened, Patience, Where};
 
 /// What a repository was given.
@@ -102,24 +99,17 @@ fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<S
     Ok(ServerAddress { hosts: asked.to_vec(), identity, ..address })
 }
 
-/// Gives a repository in a directory back what it has lost of what it says of itself, from the kit alone: the
-/// configuration as a new repository has it, which only what is stored from now on depends on, and the set of wrappings
-/// that is there still, or else one for this kit. Says in words what it did.
+/// Gives a repository in a directory back what it has lost of what it says of itself, from the kit alone: a configuration,
+/// and the set of wrappings that is there still, or else one for this kit. Says in words what it did.
 fn made_anew(place: &Place, kit: &RecoveryKit, folder: &Path) -> Result<(KeyRing, &'static str)> {
     if let Some(wrappings) = newest_wrappings_in(folder)? {
         let ring = kit.open(&WrappingSet::decode_signed(&wrappings)?)?;
-        let config = usual_config(&RepositoryKeys::derive(&ring))?;
-        place.put_back(&NewRepository { config, wrappings })?;
+        place.put_back(&with_new_config(&ring, wrappings)?)?;
         return Ok((ring, CONFIG_ANEW));
     }
-    let ring = kit.ring.clone().context("the kit has no keys")?;
-    let keys = RepositoryKeys::derive(&ring);
     let generation = newest_generation_in(folder)?.saturating_add(1);
-    let wrappings = vec![wrap_recovery(&ring, &kit.secret)];
-    place.put_back(&NewRepository {
-        config: usual_config(&keys)?,
-        wrappings: sign_wrappings(&keys, generation, wrappings)?.into(),
-    })?;
+    let (ring, known) = remade_repository(kit, generation)?.context("the kit has no keys")?;
+    place.put_back(&known)?;
     Ok((ring, KEYS_ANEW))
 }
 

@@ -195,7 +195,7 @@ fn obtain_ring(
             let new = kit.new_keys(cipher);
             let server = Some((&paired.address.hosts[..], paired.address.identity));
             // The key is kept before it protects anything.
-            KeptKeys::in_state(&app.folders.state).keep(new.keys.repository(), &new.ring)?;
+            KeptKeys::in_state(&app.folders.state).keep(new.ring.repository(), &new.ring)?;
             new.create(app, place, password, server, name, kit_file)?;
             Ok(new.ring)
         }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use holdall_diagnosis::Forecast;
 use holdall_engine::{
     Access, BackupOptions, CompareOptions, CompareReport, ExcludeRules, Patterns, RestoreOptions,
-    Source, find_snapshot,
+    Source, Survey, find_snapshot,
 };
 use holdall_server::InviteRequest;
 use holdall_sys::Timestamp;
@@ -18,7 +18,6 @@ use holdall_sys::Timestamp;
 use super::memory::Memory;
 use super::report::{Conditions, Report};
 use super::server::Server;
-use super::survey::Survey;
 use super::work_folder::WorkFolder;
 use crate::app::App;
 use crate::commands::pair::ByInvite;
@@ -39,7 +38,7 @@ pub(crate) fn run(app: &App, dir: &Path) -> Result<Exit> {
             .into());
     }
     app.output.detail(format_args!("looking at {}", dir.display()));
-    let survey = Survey::take(&dir, &app.interrupt)?;
+    let survey = Survey::take(&dir, &app.run())?;
     let work = WorkFolder::make(&candidates(app, &dir), survey.room_bytes())?;
     let ended = attempt(app, &dir, &survey, work.path());
     let removed = work.remove();
@@ -131,24 +130,13 @@ fn options(app: &App, dir: &Path, work: &Path) -> Result<BackupOptions> {
     options.one_file_system = true;
     if work.starts_with(dir) {
         app.output.detail(format_args!("{} is left out", work.display()));
-        options.exclude_patterns = vec![literal(work)];
+        let pattern = Patterns::literal(&work.to_string_lossy());
         let mut patterns = Patterns::below(b"/");
-        patterns.add(literal(work).as_bytes(), false)?;
+        patterns.add(pattern.as_bytes(), false)?;
+        options.exclude_patterns = vec![pattern];
         options.exclude = ExcludeRules { patterns, ..ExcludeRules::default() };
     }
     Ok(backup::with_environment(options))
-}
-
-/// The pattern that means exactly this path.
-fn literal(path: &Path) -> String {
-    let mut pattern = String::new();
-    for letter in path.to_string_lossy().chars() {
-        if "*?[]!\\# ".contains(letter) {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern
 }
 
 fn restore_all(app: &App, access: &Access, dir: &Path, target: &Path) -> Result<restore::Done> {
@@ -178,21 +166,4 @@ fn compare(
 fn on_one_disk(dir: &Path, work: &Path) -> bool {
     let device = |path| holdall_sys::disk::device_of(path).ok();
     device(dir).is_some() && device(dir) == device(work)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-
-    #[test]
-    fn a_literal_pattern_means_its_path_and_no_other() {
-        let path = "/home/a b/[x]*!/holdall-try-1";
-        let pattern = literal(Path::new(path));
-        let patterns = crate::arguments::selection::Patterns::new(&[], &[pattern.into()]).unwrap();
-        let selected = |path: &str| patterns.select(OsStr::new(path).as_bytes(), true);
-        assert_eq!(selected(path), holdall_engine::Selected::No);
-        assert_eq!(selected("/home/a b/xy!/holdall-try-1"), holdall_engine::Selected::Yes);
-    }
 }

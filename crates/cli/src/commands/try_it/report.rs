@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use anyhow::Result;
-use holdall_engine::CompareReport;
+use holdall_engine::{CompareReport, Survey};
 use serde::Serialize;
 
 use super::memory::Memory;
-use super::survey::Survey;
 use crate::commands::{backup, restore};
 use crate::terminal::output::{JsonPath, Output, Shown, count, size};
 

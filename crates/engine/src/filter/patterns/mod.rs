@@ -126,6 +126,13 @@ impl Patterns {
         idle.map(|pattern| &pattern.text[..])
     }
 
+    /// The pattern that means exactly this absolute path.
+    pub fn literal(path: &str) -> String {
+        let is_special = |letter| "*?[]!\\# ".contains(letter);
+        let escape = |letter| is_special(letter).then_some('\\').into_iter().chain([letter]);
+        path.chars().flat_map(escape).collect()
+    }
+
     /// Those that leave something out and begin at the directory: each as it was given, and the absolute path with
     /// which all that it matches begins.
     pub fn anchored(&self) -> impl Iterator<Item = (&[u8], Vec<u8>)> {
@@ -336,6 +343,16 @@ mod tests {
         assert_eq!(read.add_file(patterns.as_bytes(), false), []);
         let (path, is_dir) = path.strip_suffix('/').map_or((path, false), |path| (path, true));
         read.says(format!("/base/{path}").as_bytes(), is_dir)
+    }
+
+    #[test]
+    fn a_literal_pattern_means_its_path_and_no_other() {
+        let path = "/home/a b/[x]*!/holdall-try-1";
+        let mut patterns = Patterns::below(b"/");
+        patterns.add(Patterns::literal(path).as_bytes(), false).unwrap();
+        let says = |path: &str| patterns.says(path.as_bytes(), true);
+        assert_eq!(says(path), Some(true));
+        assert_eq!(says("/home/a b/xy!/holdall-try-1"), None);
     }
 
     #[test]

@@ -1,51 +1,47 @@
-//! A look at the tree that is to be tried: how much it is, and what a backup leaves out of it.
+//! A look at a tree on one file system: how much it is, and what a backup leaves out of it.
 
 use std::ffi::OsStr;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use holdall_engine::Patterns;
-use holdall_sys::{Dir, FileKind, Name, Stat};
+use holdall_sys::{Dir, FileKind, Stat};
 
-use crate::terminal::interrupt::Interrupt;
+use crate::filter::exclude::LocalRules;
+use crate::{EngineError, Run};
 
-/// The longest `.holdallignore` that is read.
-const IGNORE_FILE_MAX_BYTES: u64 = 1 << 20;
 /// What a directory entry and its inode take at most on common file systems.
 const ITEM_BYTES: u64 = 1024;
 
-/// What was seen.
-#[derive(Default)]
-pub(crate) struct Survey {
+/// What was seen of a tree.
+#[derive(Debug, Default)]
+pub struct Survey {
     /// Files, directories, links, ...
-    pub(crate) items: u64,
+    pub items: u64,
     /// Bytes of content, without holes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// What it takes on its disk.
-    pub(crate) disk_bytes: u64,
+    pub disk_bytes: u64,
     /// Directories on which something else is mounted.
     elsewhere: Vec<Vec<u8>>,
     /// The rules of `.holdallignore` files, outermost first.
-    ignores: Vec<Patterns>,
+    ignores: Vec<LocalRules>,
 }
 
 impl Survey {
     /// Looks at everything on the file system of `dir`.
     ///
     /// # Errors
-    /// If `dir` cannot be read, or a signal comes; what lies below and cannot be read is left to
-    /// the backup to tell.
-    pub(crate) fn take(dir: &Path, interrupt: &Interrupt) -> Result<Self> {
+    /// [`EngineError::Io`] if `dir` cannot be read, [`EngineError::Interrupted`] once `run` is to stop. What lies below and
+    /// cannot be read is left to the backup to report.
+    pub fn take(dir: &Path, run: &Run) -> Result<Self, EngineError> {
         let top = dir.as_os_str().as_bytes();
-        let opened = Dir::open_absolute(top).with_context(|| format!("{}", dir.display()))?;
-        let stat = opened.stat_self()?;
+        let cannot = |error| EngineError::io(dir.display().to_string(), error);
+        let stat = Dir::open_absolute(top).and_then(|opened| opened.stat_self()).map_err(cannot)?;
         let mut survey = Self { items: 1, ..Self::default() };
         // Paths wait, not open directories: there may be more of those than may be open at once.
         let mut waiting = vec![top.to_vec()];
         while let Some(path) = waiting.pop() {
-            interrupt.refuse_if_happened()?;
+            run.check()?;
             if let Ok(dir) = Dir::open_absolute(&path) {
                 survey.look(&dir, &path, stat.device, &mut waiting);
             }
@@ -54,13 +50,13 @@ impl Survey {
     }
 
     /// The room that a copy takes, and that a server takes for it, together.
-    pub(crate) fn room_bytes(&self) -> u64 {
+    pub fn room_bytes(&self) -> u64 {
         let once = self.bytes.max(self.disk_bytes).saturating_add(self.items * ITEM_BYTES);
         once.saturating_mul(2)
     }
 
     /// Whether a backup that stays on one file system leaves this absolute path out.
-    pub(crate) fn leaves_out(&self, path: &[u8]) -> bool {
+    pub fn leaves_out(&self, path: &[u8]) -> bool {
         let below = |point: &Vec<u8>| {
             path.strip_prefix(&point[..]).is_some_and(|rest| rest.starts_with(b"/"))
         };
@@ -79,7 +75,9 @@ impl Survey {
 
     fn look(&mut self, dir: &Dir, path: &[u8], device: u64, waiting: &mut Vec<Vec<u8>>) {
         let Ok(entries) = dir.entries() else { return };
-        self.ignores.extend(ignore_rules(dir, path));
+        // A line that is no pattern, the backup reports.
+        let rules = LocalRules::is_in(&entries).then(|| LocalRules::read(dir, path)).flatten();
+        self.ignores.extend(rules.map(|(rules, _)| rules));
         for entry in entries.iter() {
             let Ok(stat) = dir.stat(entry.name()) else { continue };
             self.count(&stat);
@@ -108,16 +106,6 @@ impl Survey {
     }
 }
 
-fn ignore_rules(dir: &Dir, path: &[u8]) -> Option<Patterns> {
-    let (file, _) = dir.open_file(Name::new(b".holdallignore").ok()?).ok()?;
-    let mut text = Vec::new();
-    file.take(IGNORE_FILE_MAX_BYTES).read_to_end(&mut text).ok()?;
-    let mut rules = Patterns::below(path);
-    // A line that is no pattern is told by the backup.
-    let _ = rules.add_file(&text, false);
-    Some(rules)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +119,7 @@ mod tests {
         fs::write(top.join("a/one"), [1; 10]).unwrap();
         fs::write(top.join("a/b/two"), [2; 5]).unwrap();
         fs::write(top.join("a/.holdallignore"), "two\n").unwrap();
-        let survey = Survey::take(&top, &Interrupt::default()).unwrap();
+        let survey = Survey::take(&top, &Run::new()).unwrap();
         assert_eq!((survey.items, survey.bytes), (6, 19));
         assert!(survey.room_bytes() >= 2 * 19);
         let leaves_out = |path: &str| survey.leaves_out(top.join(path).as_os_str().as_bytes());
@@ -140,6 +128,6 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_an_error() {
-        assert!(Survey::take(Path::new("/no/such/folder"), &Interrupt::default()).is_err());
+        assert!(Survey::take(Path::new("/no/such/folder"), &Run::new()).is_err());
     }
 }
