@@ -292,7 +292,7 @@ fn test_modules(text: &str) -> Vec<String> {
 }
 
 /// Code without comments, and without what is for tests, which is at the end or a single statement.
-fn without_tests(text: &str) -> String {
+pub(crate) fn without_tests(text: &str) -> String {
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = lines.collect::<Vec<_>>().join("\n");
     let mut parts = code.split(FOR_TESTS);

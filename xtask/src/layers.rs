@@ -44,7 +44,7 @@ fn dependents(package: &str) -> &'static [&'static str] {
     match package {
         FORMAT | SYS => &PRODUCT,
         CRYPTO => &[TREE, ENGINE, STATE, CLI],
-        TREE => &[ENGINE, CLI],
+        TREE => &[ENGINE],
         PROTOCOL => &[REPOSITORY, ENGINE, DIAGNOSIS, STATE, SERVER, CLI],
         REPOSITORY => &[SERVER, ENGINE, STATE, CLI],
         METER => &[ENGINE, LAB, DIAGNOSIS, STATE, SERVER, CLI],
@@ -94,7 +94,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn metadata() -> Result<Value> {
+pub(crate) fn metadata() -> Result<Value> {
     let output = cargo(&["metadata", "--no-deps", "--format-version", "1", "--locked"])
         .output()
         .context("cannot run cargo metadata")?;

@@ -18,6 +18,7 @@ mod fuzz;
 mod layers;
 mod report;
 mod test;
+mod thin;
 mod tidy;
 mod tools;
 mod torture;
@@ -28,7 +29,7 @@ usage: cargo xtask VERB
   test [ARGS] [--times]
                   install or name what the real components need, then run every test, or those that
                   ARGS choose, as `cargo nextest run` takes them; --times: what took how long
-  layers          who may depend on whom (DESIGN: the house), and circles of modules
+  layers          who may depend on whom, circles of modules, and what the command line leaves to libraries
   tidy            hygiene: file sizes, headers, reasons for dependencies
   deny            licences, bans and sources of dependencies
   bench [ARGS]    measure holdall, alone or against its peers, or make the report of that;
@@ -56,7 +57,7 @@ fn dispatch(args: &[String]) -> Result<()> {
     let (verb, rest) = args.split_first().context(USAGE)?;
     match verb.as_str() {
         "test" => test::run(rest),
-        "layers" => layers::run().and_then(|()| circles::run()),
+        "layers" => layers::run().and_then(|()| circles::run()).and_then(|()| thin::run()),
         "tidy" => tidy::run(),
         "deny" => deny::run(),
         "bench" => bench::run(rest),

@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<()> {
 
 /// Adds every text file of ours below `folder`, leaving out build outputs and hidden folders
 /// except `.ci` and `.cargo`.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+pub(crate) fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("cannot list {folder:?}"))? {
         let entry = entry?;
         let name = entry.file_name();
