@@ -46,6 +46,9 @@ pub struct RunNote {
     /// What was backed up.
     #[serde(default)]
     pub sources: Vec<String>,
+    /// The process, by which it is told whether it goes on.
+    #[serde(default)]
+    pub process: Option<String>,
     /// When it started, in nanoseconds since 1970 UTC.
     pub started_ns: i64,
     /// How it ended, once it did.
@@ -80,7 +83,16 @@ pub struct RunEnd {
 impl RunNote {
     /// The note of a run that starts.
     pub fn starting(kind: RunKind, to: String, place: String, started_ns: i64) -> Self {
-        Self { version: VERSION, kind, to, place, sources: Vec::new(), started_ns, end: None }
+        Self {
+            version: VERSION,
+            kind,
+            to,
+            place,
+            sources: Vec::new(),
+            process: None,
+            started_ns,
+            end: None,
+        }
     }
 
     /// The note once the run has ended; what would make it too long is cut.

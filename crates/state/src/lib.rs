@@ -52,4 +52,4 @@ pub use lab_reports::{KeptReports, read_report};
 pub use pairings::{Pairing, Pairings};
 pub use receipts::{KnownGone, NOT_THERE, Receipts};
 pub use run_history::RunHistory;
-pub use run_notes::{KnownRuns, RunGoingOn};
+pub use run_notes::{KnownRuns, RunGoingOn, run_goes_on};

@@ -1,15 +1,14 @@
 //! What backups and checks came to, a file each in the folder `runs`: written when one starts, and again when it ends.
 //!
-//! The file of a run that goes on is locked, so that it is told from one that was killed. That a note cannot be written or
-//! read fails no run.
+//! A note names the process of its run, so that one that goes on is told from one that was killed. That a note cannot be
+//! written or read fails no run.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_diagnosis::runs::{MOST_NOTES, NOTE_MAX_BYTES, RunEnd, RunKind, RunNote, Runs};
-use holdall_sys::lock::Held;
-use holdall_sys::{Clock, SystemClock, guarded};
+use holdall_sys::{Clock, SystemClock, guarded, process};
 
 use crate::error::StateError;
 use crate::private_file;
@@ -18,8 +17,6 @@ use crate::private_file;
 pub struct RunGoingOn {
     file: PathBuf,
     note: RunNote,
-    /// Says that it goes on.
-    _locked: Option<Held>,
 }
 
 impl RunGoingOn {
@@ -38,9 +35,9 @@ impl RunGoingOn {
         let mut note = RunNote::starting(kind, to, place, started_ns);
         let shown = |path: &PathBuf| path.to_string_lossy().chars().take(1000).collect();
         note.sources = sources.iter().take(20).map(shown).collect();
+        note.process = process::own().ok();
         write(&file, &note).ok()?;
-        let locked = guarded::open_regular(&file).and_then(Held::exclusive);
-        Some(Self { file, note, _locked: locked.ok().flatten() })
+        Some(Self { file, note })
     }
 
     /// Notes how it ended.
@@ -58,7 +55,6 @@ pub struct KnownRuns {
     pub runs: Runs,
     /// How many notes cannot.
     pub unreadable: u64,
-    folder: PathBuf,
 }
 
 impl KnownRuns {
@@ -79,14 +75,19 @@ impl KnownRuns {
                 None => unreadable += 1,
             }
         }
-        Self { runs: Runs::new(notes), unreadable, folder }
+        Self { runs: Runs::new(notes), unreadable }
     }
+}
 
-    /// Whether the run with that note goes on.
-    pub fn goes_on(&self, name: &str, note: &RunNote) -> bool {
-        let locked = || Held::shared(guarded::open_regular(&self.folder.join(name))?);
-        note.end.is_none() && matches!(locked(), Ok(None))
-    }
+/// Whether a run goes on. One of before this computer was started does not.
+pub fn run_goes_on(note: &RunNote) -> bool {
+    // Behind the boot are the number of the process and when it started.
+    let boot = |name: &str| name.rsplitn(3, ' ').last().map(str::to_owned);
+    let is_alive = |name: &str| {
+        let own = process::own().ok();
+        own.is_some_and(|own| boot(&own) == boot(name)) && !process::has_ended(name)
+    };
+    note.end.is_none() && note.process.as_deref().is_some_and(is_alive)
 }
 
 fn remove_surplus(folder: &Path) -> io::Result<()> {
@@ -107,4 +108,25 @@ fn write(file: &Path, note: &RunNote) -> Result<(), StateError> {
 
 fn folder(state: &Path) -> PathBuf {
     state.join("runs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_another_process_or_boot_does_not_go_on() {
+        let of = |process: Option<String>| {
+            let mut note = RunNote::starting(RunKind::Backup, String::new(), String::new(), 0);
+            note.process = process;
+            note
+        };
+        let own = process::own().unwrap();
+        assert!(goes_on(&of(Some(own.clone()))));
+        assert!(!goes_on(&of(Some(own.clone())).ended(RunEnd::default())));
+        for other in [format!("x{own}"), format!("{own}1"), String::new(), "x".to_owned()] {
+            assert!(!goes_on(&of(Some(other.clone()))), "{other}");
+        }
+        assert!(!goes_on(&of(None)));
+    }
 }

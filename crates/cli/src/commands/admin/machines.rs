@@ -18,8 +18,7 @@ use crate::terminal::output::{Shown, count, local_time, rfc3339};
 /// Lists the machines that this server knows
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Examples: holdall admin machines --json
-          holdall admin machines --absent-for 7d     (those of which nothing was heard for a week)
+Example: holdall admin machines --absent-for 7d     (those of which nothing was heard for a week)
 
 When a machine was last seen is known to the minute.
 

@@ -19,7 +19,7 @@ use crate::exit::{Exit, Refusal};
 use crate::lab::remembered;
 use crate::opening::connection::parse_duration;
 use crate::opening::open;
-use holdall_state::{KnownRuns, Receipts};
+use holdall_state::{KnownRuns, Receipts, run_goes_on};
 use schedule::NextRun;
 use server::Seen;
 
@@ -103,9 +103,9 @@ impl Status {
                 folder.display()
             ));
         }
-        let attempt = |(name, note): (&str, &RunNote)| Attempt {
+        let attempt = |(_, note): (&str, &RunNote)| Attempt {
             note: note.clone(),
-            goes_on: known.goes_on(name, note),
+            goes_on: run_goes_on(note),
         };
         let newest = |kind| known.runs.to(&to, kind).next().map(attempt);
         let last_failure = known.runs.to(&to, RunKind::Backup).map(attempt).find(Attempt::failed);

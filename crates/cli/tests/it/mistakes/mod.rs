@@ -195,9 +195,15 @@ fn listing(dir: &Path) -> BTreeMap<String, String> {
         for entry in fs::read_dir(&folder).unwrap().flatten() {
             let (path, kind) = (entry.path(), entry.file_type().unwrap());
             let name = path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned();
-            let state = ["directories", "runs", "speed-history.jsonl"];
-            let left_out = state.map(|name| format!("config/state/{name}"));
-            if name == "cache" || left_out.contains(&name) {
+            let left_out = [
+                "cache",
+                "config/state/directories",
+                "config/state/runs",
+                "config/state/speed-history.jsonl",
+                // Of the configuration's folder alone.
+                "state/runs",
+            ];
+            if left_out.contains(&name.as_str()) {
                 continue;
             }
             let what = if kind.is_dir() {
