@@ -73,7 +73,10 @@ pub use records::snapshots::{
     Forgotten, Listed, find_snapshot, newest_with, snapshots, snapshots_by_cache,
 };
 pub use records::whose_latest::whose_latest;
-pub use restore::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, restore};
+pub use restore::{
+    InPlace, Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, is_directory_at,
+    restore,
+};
 pub use run::{Problem, Run};
 pub use storing::PUT_TARGET_BYTES;
 // What listings and comparisons show.

@@ -111,6 +111,7 @@ pub use embedded::EmbeddedRepository;
 pub use probing::lacking;
 pub use prune::PruneOptions;
 pub use publish::{make_dirs, rename_no_replace, sync_dir, sync_folder};
+pub use quota_reservations::Shortage;
 pub use retaining::Judged;
 pub use scrub_round::ScrubRound;
 pub use session::Sessions;

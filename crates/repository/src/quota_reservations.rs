@@ -21,8 +21,17 @@ struct Taken {
     puts: usize,
     /// What was stored when the first of them came, and what they and their like took since.
     used_bytes: u64,
-    /// Whether something was refused since that was asked.
-    was_refused: bool,
+    /// Why something was refused since that was asked.
+    refused_for: Option<Shortage>,
+}
+
+/// Why there was no room for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// The quota was reached.
+    Quota,
+    /// The disk was full.
+    Disk,
 }
 
 /// What of the quota is reserved for what is being put.
@@ -48,15 +57,15 @@ impl QuotaReservations {
         self.lock().quota_bytes = quota_bytes;
     }
 
-    /// Whether something was refused since this was asked last.
-    pub(crate) fn take_refused(&self) -> bool {
-        std::mem::take(&mut self.lock().was_refused)
+    /// Why something was refused since this was asked last, if anything was.
+    pub(crate) fn take_refused(&self) -> Option<Shortage> {
+        self.lock().refused_for.take()
     }
 
     /// Notes that the disk had no room for something, if that is what the error says.
     pub(crate) fn note_want(&self, error: &RepositoryError) {
         if matches!(error, RepositoryError::NoRoom { .. }) {
-            self.lock().was_refused = true;
+            self.lock().refused_for = Some(Shortage::Disk);
         }
     }
 
@@ -108,7 +117,7 @@ impl QuotaReservations {
                 "the quota of this repository is {quota_bytes} bytes; {used_bytes} are used and \
                  {asked_bytes} more were asked for"
             );
-            taken.was_refused = true;
+            taken.refused_for = Some(Shortage::Quota);
             return Err(RepositoryError::NotAllowed { reason });
         }
         taken.used_bytes = then_bytes;
@@ -143,6 +152,17 @@ mod tests {
         }
         room.limit(None);
         drop(room.take(u64::MAX, || u64::MAX).unwrap());
+    }
+
+    #[test]
+    fn why_something_was_refused_is_told_once() {
+        let room = QuotaReservations::default();
+        assert_eq!(room.take_refused(), None);
+        room.limit(Some(100));
+        assert!(room.take(101, || 0).is_err());
+        assert_eq!((room.take_refused(), room.take_refused()), (Some(Shortage::Quota), None));
+        room.note_want(&RepositoryError::NoRoom { place: "/x".into() });
+        assert_eq!(room.take_refused(), Some(Shortage::Disk));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use holdall_format::RecordKind;
 use holdall_protocol::Usage;
 
+use crate::quota_reservations::Shortage;
 use crate::store::Store;
 
 /// What a repository's keeper wants to know of it at a glance.
@@ -65,8 +66,8 @@ impl Store {
         Census { usage: self.usage(), snapshots: snapshots as u64, newest_ns }
     }
 
-    /// Whether the quota or a full disk kept something from being stored since this was asked last.
-    pub fn take_refused_room(&self) -> bool {
+    /// What kept something from being stored since this was asked last, if anything did: the quota or a full disk.
+    pub fn take_refused_room(&self) -> Option<Shortage> {
         self.room().take_refused()
     }
 

@@ -122,11 +122,11 @@ mod tests {
             note
         };
         let own = process::own().unwrap();
-        assert!(goes_on(&of(Some(own.clone()))));
-        assert!(!goes_on(&of(Some(own.clone())).ended(RunEnd::default())));
+        assert!(run_goes_on(&of(Some(own.clone()))));
+        assert!(!run_goes_on(&of(Some(own.clone())).ended(RunEnd::default())));
         for other in [format!("x{own}"), format!("{own}1"), String::new(), "x".to_owned()] {
-            assert!(!goes_on(&of(Some(other.clone()))), "{other}");
+            assert!(!run_goes_on(&of(Some(other.clone()))), "{other}");
         }
-        assert!(!goes_on(&of(None)));
+        assert!(!run_goes_on(&of(None)));
     }
 }

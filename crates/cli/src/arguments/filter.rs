@@ -34,7 +34,7 @@ impl Filter {
     /// Checks what was typed, before any repository is opened.
     ///
     /// # Errors
-    /// [`Refusal`] for a path that is not absolute.
+    /// [`Refusal`] for a path that is empty.
     pub(crate) fn resolve(&self) -> Result<Wanted<'_>, Refusal> {
         let path = self.path.as_ref().map(|path| snapshot_path(path.as_os_str().as_bytes()));
         let (machine, tags) = (self.machine.as_deref(), &self.tags[..]);

@@ -367,7 +367,7 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
 /// `SNAP` or `SNAP:PATH`, as typed; the path in its plain form, and a `~` at its beginning is the home folder.
 ///
 /// # Errors
-/// [`Refusal`] for a path that is not absolute.
+/// [`Refusal`] for a path that is empty.
 pub(crate) fn split_snapshot(text: &OsStr) -> Result<(String, Option<Vec<u8>>), Refusal> {
     let bytes = text.as_bytes();
     let (name, path) = match bytes.iter().position(|&byte| byte == b':') {
@@ -404,17 +404,18 @@ pub(crate) fn not_empty(text: &str) -> Result<String, String> {
     }
 }
 
-/// A path inside a snapshot, in its plain form.
+/// A path inside a snapshot, in its plain form. One that is not absolute begins in the current folder.
 ///
 /// # Errors
-/// [`Refusal`] if it is not absolute.
+/// [`Refusal`] if it is empty, or if there is no current folder any more.
 pub(crate) fn snapshot_path(path: &[u8]) -> Result<Vec<u8>, Refusal> {
-    if !path.starts_with(b"/") {
-        let message = format!("{}: not an absolute path", String::from_utf8_lossy(path));
-        return Err(Refusal::new(Exit::Usage, message)
-            .hint("paths in a snapshot start with /; `holdall ls SNAP` shows them"));
+    if path.starts_with(b"/") {
+        return Ok(plain_path(path));
     }
-    Ok(plain_path(path))
+    absolute(Path::new(OsStr::from_bytes(path))).map_err(|error| {
+        Refusal::new(Exit::Usage, format!("{error:#}"))
+            .hint("write the whole path, as `holdall ls SNAP` shows it")
+    })
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ Copies of a host's snapshots are compared with each other, and come where the or
 Exit codes: 0 done, 1 no snapshot has the path, 2 wrong usage, 10 no such repository, 11 in use, 12 \
 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
-    /// An absolute path
+    /// A path; a relative one begins in the current folder
     #[arg(value_name = "PATH")]
     path: PathBuf,
     #[command(flatten)]

@@ -1,7 +1,8 @@
 //! `holdall restore`.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdall_diagnosis::speed_history::{Kind, Run, slowness_in_words};
 use holdall_diagnosis::{UsageCounters, judge, name_share_of_restore};
-use holdall_engine::{Access, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
+use holdall_engine::{Access, InPlace, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
 use holdall_meter::cost::Slowness;
 use holdall_meter::{Verdict, per_second};
 use holdall_sys::{Clock, SystemClock};
@@ -23,17 +24,19 @@ use crate::exit::{Exit, Refusal, hint_of};
 use crate::lab::remembered;
 use crate::opening::open;
 use crate::report::listing;
-use crate::terminal::output::{Shown, count, duration, local_time, size};
+use crate::terminal::output::{JsonPath, Shown, count, duration, local_date, local_time, size};
 use crate::terminal::progress::watched;
 
 /// Restores a snapshot, or a part of one, into a folder
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Examples: holdall restore latest --target /mnt/new
-          holdall restore 1f3a:/home/ada/letters --target letters
+Examples: holdall restore latest /mnt/new                     everything, below /mnt/new
+          holdall restore 1f3a:/home/ada/letters letters      what is in that folder, into another one
+          holdall restore latest:letters/will.odt             where it was, beside what is there
 
 Without a PATH, the absolute paths are restored below DIR; with one, what is at that path itself is \
-put into DIR.
+put into DIR. Without DIR, what is at PATH is restored where it was. If something is there, it stays as it is, and what is \
+restored is called `will.odt.restored-DATE`, folders too; --overwrite puts it in its place instead.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but some entries or metadata could not be \
 restored, 10 no such repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
@@ -43,9 +46,12 @@ pub(crate) struct Args {
     /// what of it
     #[arg(value_name = "SNAP[:PATH]")]
     snapshot: OsString,
-    /// The folder to restore into; made if it is not there
-    #[arg(long, value_name = "DIR")]
-    target: PathBuf,
+    /// The folder to restore into; made if it is not there [default: with a PATH, where it was]
+    #[arg(value_name = "DIR", conflicts_with = "target")]
+    dir: Option<PathBuf>,
+    /// The same
+    #[arg(long, visible_alias = "to", value_name = "DIR")]
+    target: Option<PathBuf>,
     /// Restores only what matches this pattern
     #[arg(long, value_name = "PATTERN")]
     include: Vec<OsString>,
@@ -93,7 +99,13 @@ impl From<OverwriteWhen> for Overwrite {
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(&args.snapshot)?;
-    check_is_folder(&args.target)?;
+    let named = args.dir.as_ref().or(args.target.as_ref());
+    let is_whole = path.as_deref().is_none_or(|path| path == b"/");
+    match named {
+        Some(target) => check_is_folder(target)?,
+        None if is_whole => return Err(no_target(&args.snapshot).into()),
+        None => {}
+    }
     let patterns = Arc::new(Patterns::new(&args.include, &args.exclude)?);
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
@@ -117,16 +129,36 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             }
         },
     };
+    let in_place = match (named, path.as_deref()) {
+        (None, Some(path)) => {
+            let is_dir = holdall_engine::is_directory_at(&access, snapshot, path)?;
+            let date = local_date(SystemClock.now_ns());
+            Some(InPlace::of(path, is_dir, args.overwrite.is_some(), &date))
+        }
+        _ => None,
+    };
+    let of_place = || in_place.as_ref().map(|place| &place.target);
+    let target = &named.or_else(of_place).cloned().unwrap_or_default();
+    let options = match in_place.is_some() && options.overwrite.is_none() {
+        // Beside a file there are others.
+        true => RestoreOptions { overwrite: Some(Overwrite::Never), ..options },
+        false => options,
+    };
     let traffic = || access.repository().traffic().received_bytes;
     let before = traffic();
-    let mut done = measured(app, &access, snapshot, path.as_deref(), &args.target, &options)?;
+    let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;
     done.rules_unmatched = patterns.unmet_excludes();
     let (met, unmet) = (!done.is_nothing(), patterns.unmet_includes());
     done.summary.problems += unmet.len() as u64;
+    if let Some(in_place) = in_place.filter(|_| !args.dry_run)
+        && in_place.finish()?
+    {
+        done.restored_to = Some(in_place.name);
+    }
     name_share(app, &mut done, traffic().saturating_sub(before));
     // How fast damage was found says nothing of the next restore.
     let tells = !args.dry_run && done.summary.damaged == 0;
-    let slow = if tells { remembered(app, &access, &args.target, &done) } else { None };
+    let slow = if tells { remembered(app, &access, target, &done) } else { None };
     let told = report(app, snapshot, &done, args.dry_run, slow.as_ref());
     app.output.told(told, DONE, args.dry_run)?;
     tell_unmet(app, &unmet, met, patterns.has_excludes());
@@ -142,13 +174,22 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         app.output.note("note: nothing is left of it without what --exclude matches");
     }
     if !args.dry_run {
-        check_any(&done.summary, &args.target)?;
+        check_any(&done.summary, target)?;
     }
     Ok(match done.summary {
         RestoreSummary { damaged: 1.., .. } => Exit::Damage,
         RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
         _ => Exit::Done,
     })
+}
+
+/// The refusal of a whole snapshot without a target: in place it would be put among everything that is there.
+fn no_target(snapshot: &OsStr) -> Refusal {
+    let snapshot = snapshot.display();
+    Refusal::new(Exit::Usage, "where to? A whole snapshot is restored into a folder that is named")
+        .hint(format!(
+            "`holdall restore {snapshot} DIR`; of what is at a path, SNAP:PATH is restored where it was"
+        ))
 }
 
 /// Tells includes that met nothing, and how the command ends for that.
@@ -247,6 +288,8 @@ pub(crate) struct Done {
     pub(crate) verdict: Verdict,
     /// Excludes that met nothing.
     pub(crate) rules_unmatched: Vec<String>,
+    /// What it is called that was restored without a target.
+    restored_to: Option<PathBuf>,
 }
 
 impl Done {
@@ -282,7 +325,7 @@ pub(crate) fn measured(
     let items = summary.files + summary.dirs;
     let stages = summary.stages.clone();
     let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
-    Ok(Done { summary, verdict, rules_unmatched: Vec::new() })
+    Ok(Done { summary, verdict, rules_unmatched: Vec::new(), restored_to: None })
 }
 
 fn report(
@@ -297,12 +340,17 @@ fn report(
         snapshot_id: &'a str,
         #[serde(flatten)]
         summary: JsonSummary<'a>,
+        /// What it is called, of what was restored without a target.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        restored_to: Option<JsonPath>,
         #[serde(skip_serializing_if = "Option::is_none")]
         slower_than_usual: Option<&'a Slowness>,
     }
     let summary = JsonSummary::new(done);
     let id = snapshot.id.to_string();
-    let object = WithSpeed { snapshot_id: &id, summary, slower_than_usual: slow };
+    let restored_to =
+        done.restored_to.as_deref().map(|to| JsonPath::new(to.as_os_str().as_bytes()));
+    let object = WithSpeed { snapshot_id: &id, summary, restored_to, slower_than_usual: slow };
     app.output.object("summary", &object)?;
     let taken = local_time(snapshot.taken_ns());
     app.output.say(format_args!("snapshot {id:.10} of {taken}: {}", paths(snapshot)))?;
@@ -312,6 +360,9 @@ fn report(
     for line in words(done).into_iter().chain(slow.map(|slow| slowness_in_words(slow, local_time)))
     {
         app.output.say(line)?;
+    }
+    if let Some(to) = &done.restored_to {
+        app.output.say(format_args!("restored as {}", Shown(to.as_os_str().as_bytes())))?;
     }
     if dry_run {
         app.output.say("dry run: nothing was written")?;

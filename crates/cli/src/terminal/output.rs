@@ -266,6 +266,12 @@ pub(crate) fn local_time(nanoseconds: impl Into<i128>) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
+/// The day of a time, by the clock on the wall.
+pub(crate) fn local_date(nanoseconds: impl Into<i128>) -> String {
+    let time = timestamp(nanoseconds.into()).to_zoned(jiff::tz::TimeZone::system());
+    time.strftime("%Y-%m-%d").to_string()
+}
+
 /// A moment; before the year 1 and after the year 9999, of which RFC 3339 knows nothing, the end of what
 /// it knows.
 fn timestamp(nanoseconds: i128) -> jiff::Timestamp {

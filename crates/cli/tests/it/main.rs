@@ -37,6 +37,7 @@ mod gone_on;
 mod help;
 mod histories;
 mod house;
+mod in_place;
 mod interrupt;
 mod keeping;
 mod keys;

@@ -25,6 +25,7 @@ mod context;
 mod directory;
 mod foreseen;
 mod immutable;
+mod in_place;
 mod layout;
 mod links;
 mod mark;
@@ -59,6 +60,7 @@ use holdall_meter::{Layer, StageMeter};
 use holdall_protocol::SessionPurpose;
 use holdall_sys::{memory, metadata};
 
+pub use in_place::InPlace;
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
 
 use crate::blocks::Nodes;
@@ -95,6 +97,21 @@ const LITTLE_MEMORY_BYTES: u64 = 160 << 20;
 const WRITERS: usize = 4;
 /// Writers at most.
 const MAX_WRITERS: usize = 16;
+
+/// Whether a directory is at `path` in a snapshot.
+///
+/// # Errors
+/// [`EngineError::NoPath`] if nothing is there; what keeps it from being looked up.
+pub fn is_directory_at(
+    access: &Access,
+    snapshot: &Snapshot,
+    path: &[u8],
+) -> Result<bool, EngineError> {
+    let session = access.repository.open_session(&SessionPurpose::Read)?.session;
+    let found = Start::find(access, session, snapshot, Some(path));
+    let _ = access.repository.close_session(&session);
+    Ok(found?.only.is_none())
+}
 
 /// Restores a snapshot into the directory `target`, which is made if it is missing: the absolute
 /// paths below it, or, where `path` is given, what is at that path itself: a directory's content

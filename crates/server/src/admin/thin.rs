@@ -1,6 +1,7 @@
 //! A thinning that is offered when a repository is full: want of space deletes nothing by itself, a
 //! person does.
 
+use holdall_repository::Shortage;
 use holdall_repository::retention::{ALL, Policy};
 
 use super::administration::Administration;
@@ -48,12 +49,17 @@ impl Administration<'_> {
 
     /// Tells the log of a repository that had no room for something since the last look.
     pub(super) fn tell_if_full(&self, name: &str) {
-        let is_full = self.stores.store(name).is_ok_and(|store| store.take_refused_room());
-        if is_full {
-            self.log(&format!(
-                "{name}: its quota is reached, or its disk is full, and nothing was deleted for it: give it more \
-                 with `holdall admin quota`, or see what could go with `holdall admin thin {name}`"
-            ));
-        }
+        let store = self.stores.store(name).ok();
+        let (what, more) = match store.and_then(|store| store.take_refused_room()) {
+            None => return,
+            Some(Shortage::Quota) => {
+                ("its quota was reached", "raise it with `holdall admin quota`")
+            }
+            Some(Shortage::Disk) => ("the disk was full", "make room there"),
+        };
+        self.log(&format!(
+            "{name}: since the last look {what}, so new data was refused, and nothing was deleted for it: {more}, or \
+             see what could go with `holdall admin thin {name}`"
+        ));
     }
 }

@@ -37,7 +37,7 @@ fn command_lines_that_make_no_sense() {
         ),
         usage("no pair", "backup -r {repo} {source} --as x", 2, "--as", "no `=`"),
         usage("no percentage", "check -r {repo} --verify 101", 2, "101", "from 1 to 100"),
-        usage("no target", "restore -r {repo} latest", 2, "--target", help),
+        usage("no target", "restore -r {repo} latest", 2, "where to?", "restore latest DIR"),
         usage("quiet and verbose", "snapshots -r {repo} -q -v", 2, "--quiet", help),
         usage("no port", "snapshots -r https://nas:x/a", 2, "https://nas:x/a", "HOST:PORT/NAME"),
         usage("no TLS", "snapshots -r http://nas", 2, "http://nas", "https only"),
@@ -155,7 +155,13 @@ fn what_is_named_and_not_there() {
             "/none",
             "",
         ),
-        usage("a path that is not absolute", "ls -r {repo} latest x", 2, "x", "start with /"),
+        usage(
+            "a relative path that no snapshot has",
+            "ls -r {repo} latest x",
+            1,
+            "/x",
+            "snapshots",
+        ),
         Row {
             name: "a prefix of two",
             set_up: |scene| {

@@ -1,0 +1,151 @@
+//! What is restored without a target comes back where it was, beside what is there, and nothing of that is touched. Paths may be
+//! relative, and the target may be named as `cp` has it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::house::{Machine, Outcome, files_below, text};
+
+/// A machine with a key that is kept, a repository, and a snapshot of a folder with letters.
+fn backed_up() -> (Machine, PathBuf, PathBuf) {
+    let machine = Machine::new();
+    let (home, repo) = (machine.path("home"), machine.path("repo"));
+    fs::create_dir_all(home.join("letters/old")).unwrap();
+    fs::write(home.join("letters/will.odt"), "first").unwrap();
+    fs::write(home.join("letters/old/note"), "old note").unwrap();
+    machine.init(&["-r", text(&repo)]);
+    machine.ok(["backup", "-r", text(&repo), text(&home)]);
+    (machine, home, repo)
+}
+
+/// Runs a command in a folder.
+fn run_in(machine: &Machine, folder: &Path, repo: &Path, args: &[&str]) -> Outcome {
+    let mut command: Command = machine.command([args, &["-r", text(repo)]].concat());
+    Outcome::of(command.current_dir(folder))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_comes_back_where_it_was_and_beside_what_is_there() {
+    let (machine, home, repo) = backed_up();
+    let letters = home.join("letters");
+    let restore = |more: &[&str]| {
+        run_in(&machine, &letters, &repo, &[&["restore", "latest:will.odt"], more].concat())
+    };
+    fs::write(letters.join("will.odt"), "mine").unwrap();
+    let said = restore(&[]).expect(0).stdout;
+    assert_eq!(fs::read(letters.join("will.odt")).unwrap(), b"mine");
+    let beside = names(&letters).into_iter().find(|name| name.contains("restored-")).unwrap();
+    assert!(
+        beside.starts_with("will.odt.restored-20") && said.contains(&beside),
+        "{beside}: {said}"
+    );
+    assert_eq!(fs::read(letters.join(&beside)).unwrap(), b"first");
+    // Another one on the same day.
+    let told = restore(&["--json"]).expect(0).summary();
+    let other = told["restored_to"]["path"].as_str().unwrap().to_owned();
+    assert!(other.ends_with("-2"), "{other}");
+    assert_eq!(names(&letters).len(), 4, "{:?}", names(&letters));
+
+    restore(&["-n"]).expect(0);
+    assert_eq!(names(&letters).len(), 4);
+    restore(&["--overwrite", "always"]).expect(0);
+    assert_eq!(fs::read(letters.join("will.odt")).unwrap(), b"first");
+    fs::remove_file(letters.join("will.odt")).unwrap();
+    let said = restore(&[]).expect(0).stdout;
+    assert!(said.contains(&format!("restored as {}", text(&letters.join("will.odt")))), "{said}");
+    assert_eq!(fs::read(letters.join("will.odt")).unwrap(), b"first");
+    assert_eq!(names(&letters).len(), 4, "{:?}", names(&letters));
+}
+
+#[test]
+fn a_folder_comes_back_where_it_was_and_beside_what_is_there() {
+    let (machine, home, repo) = backed_up();
+    let letters = home.join("letters");
+    let restore = |path: &str| run_in(&machine, &home, &repo, &["restore", path]);
+    fs::write(letters.join("will.odt"), "mine").unwrap();
+    restore("latest:letters").expect(0);
+    assert_eq!(fs::read(letters.join("will.odt")).unwrap(), b"mine");
+    let beside =
+        names(&home).into_iter().find(|name| name.starts_with("letters.restored-")).unwrap();
+    assert_eq!(fs::read(home.join(&beside).join("will.odt")).unwrap(), b"first");
+    assert_eq!(fs::read(home.join(&beside).join("old/note")).unwrap(), b"old note");
+
+    fs::remove_dir_all(&letters).unwrap();
+    restore("latest:./letters/").expect(0);
+    assert_eq!(fs::read(letters.join("old/note")).unwrap(), b"old note");
+    // What of it is gone, with all above it.
+    fs::remove_dir_all(&letters).unwrap();
+    restore("latest:letters/old").expect(0);
+    assert_eq!(names(&letters), ["old"]);
+    restore("latest:letters/none").expect(1);
+}
+
+#[test]
+fn a_whole_snapshot_is_not_put_among_what_is_there() {
+    let (machine, home, repo) = backed_up();
+    let before = files_below(&machine.path("home")).len();
+    for whole in ["latest", "latest:/"] {
+        let refused = run_in(&machine, &home, &repo, &["restore", whole]).expect(2).stderr;
+        assert!(refused.contains("where to?") && refused.contains("DIR"), "{refused}");
+    }
+    assert_eq!(files_below(&machine.path("home")).len(), before);
+}
+
+#[test]
+fn the_target_may_be_a_second_argument_or_come_after_to() {
+    let (machine, home, repo) = backed_up();
+    let restored = |args: &[&str], target: &str| {
+        run_in(&machine, &machine.path(""), &repo, &[&["restore"], args].concat()).expect(0);
+        fs::read(machine.path(target)).unwrap()
+    };
+    let letters = format!("latest:{}", text(&home.join("letters")));
+    assert_eq!(restored(&[&letters, "a"], "a/will.odt"), b"first");
+    assert_eq!(restored(&[&letters, "--to", "b"], "b/will.odt"), b"first");
+    assert_eq!(restored(&[&letters, "--target", "c"], "c/will.odt"), b"first");
+    let below = format!("d{}", text(&home.join("letters/will.odt")));
+    assert_eq!(restored(&["latest", "d"], &below), b"first");
+    run_in(&machine, &home, &repo, &["restore", "latest", "e", "--to", "f"]).expect(2);
+}
+
+#[test]
+fn paths_in_a_snapshot_begin_in_the_current_folder() {
+    let (machine, home, repo) = backed_up();
+    let said = |args: &[&str]| run_in(&machine, &home, &repo, args).expect(0).stdout;
+    assert_eq!(
+        said(&["ls", "latest", "letters/old"]).trim_end(),
+        text(&home.join("letters/old/note"))
+    );
+    assert_eq!(said(&["dump", "latest:letters/will.odt"]), "first");
+    assert!(said(&["history", "letters/will.odt"]).contains("created"));
+    assert!(said(&["snapshots", "--path", "letters", "--json"]).contains("snapshot"));
+    assert_eq!(said(&["diff", "latest", "latest", "letters", "-q"]), "");
+    let none = run_in(&machine, &home, &repo, &["ls", "latest", "none"]).expect(1).stderr;
+    assert!(none.contains(text(&home.join("none"))), "{none}");
+}
+
+/// Seen: names of zones were taken for UTC, which every container sets so.
+#[test]
+fn times_are_those_of_the_zone_that_tz_names() {
+    let (machine, home, repo) = backed_up();
+    let old = home.join("letters/old/note");
+    let touched = Command::new("touch").args(["-d", "2026-07-01T10:00:00Z"]).arg(&old).status();
+    assert!(touched.unwrap().success());
+    machine.ok(["backup", "-r", text(&repo), text(&home)]);
+    for (zone, hour) in
+        [("Europe/Berlin", "12:00:00"), ("America/New_York", "06:00:00"), ("UTC", "10:00:00")]
+    {
+        let mut command = machine.command(["ls", "-l", "latest", text(&old), "-r", text(&repo)]);
+        let said = Outcome::of(command.env("TZ", zone)).expect(0).stdout;
+        assert!(said.contains(&format!("2026-07-01 {hour}")), "{zone}: {said}");
+    }
+}
