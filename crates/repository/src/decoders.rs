@@ -10,17 +10,17 @@ use std::time::{Duration, SystemTime};
 use holdall_format::{BlockKind, ObjectId, PackName, RepositoryId};
 use holdall_sys::Root;
 
-use crate::condemned::Condemned;
 use crate::index::manifest::Manifest;
 use crate::index::page_cache::PageCache;
 use crate::index::run::{self, Run};
-use crate::journal;
-use crate::lease;
+use crate::opening::lease;
+use crate::opening::probe::Probed;
+use crate::opening::session::Session;
 use crate::parity::head::Head;
-use crate::probing::Probed;
-use crate::scrub_round::ScrubRound;
-use crate::session::Session;
-use crate::superseded::Mark;
+use crate::state_files::condemned::Condemned;
+use crate::state_files::scrub_round::ScrubRound;
+use crate::state_files::superseded::Mark;
+use crate::tails::journal;
 
 /// The repository of every file.
 pub const REPOSITORY: RepositoryId = RepositoryId::from_bytes([1; 16]);

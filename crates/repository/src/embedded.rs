@@ -18,12 +18,12 @@ use holdall_protocol::{
 };
 use holdall_sys::Clock;
 
-use crate::clear_parts::{self, ClearParts};
-use crate::layout::Layout;
-use crate::lease::Access;
+use crate::opening::clear_parts::{self, ClearParts};
+use crate::opening::lease::Access;
 use crate::prune::PruneOptions;
-use crate::putting_back;
-use crate::records;
+use crate::records::files;
+use crate::repair::put_back;
+use crate::storage::layout::Layout;
 use crate::store::Store;
 
 /// How long condemned packs stay where others may write whom no lock keeps out.
@@ -151,7 +151,7 @@ impl Store {
 
 impl Repository for EmbeddedRepository {
     fn create(&self, new: &NewRepository) -> Result<(), RepositoryError> {
-        crate::creating::create(&self.layout, new)
+        crate::opening::create::create(&self.layout, new)
     }
 
     fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError> {
@@ -161,7 +161,7 @@ impl Repository for EmbeddedRepository {
             Source::Place(_) => {
                 // Nobody signs in to a directory: its kits are taken as they are.
                 let kits = WrappingSet::decode_signed(&known.wrappings)?.recovery_identities();
-                putting_back::put_back(&self.layout, known, &kits).map(drop)
+                put_back::put_back(&self.layout, known, &kits).map(drop)
             }
         }
     }
@@ -234,7 +234,7 @@ impl Repository for EmbeddedRepository {
 
     fn records(&self, query: &RecordQuery) -> Result<Vec<ListedRecord>, RepositoryError> {
         clear_parts::check_marker(&self.layout)?;
-        records::list(&self.layout, query)
+        files::list(&self.layout, query)
     }
 
     fn fetch_objects(

@@ -18,11 +18,11 @@ use holdall_sys::Clock;
 use holdall_testkit::{FakeClock, Slice};
 use rustix::io::Errno;
 
-use crate::creating;
-use crate::layout::Layout;
-use crate::lease::Access;
+use crate::opening::create;
+use crate::opening::lease::Access;
 use crate::place::{MACHINE, id};
 use crate::prune::PruneOptions;
+use crate::storage::layout::Layout;
 use crate::storage::memory::{Fate, MemoryStorage};
 use crate::store::Store;
 
@@ -106,7 +106,7 @@ impl World {
         let folder = folder();
         let forge = Forge::new(1, MACHINE, &[8; 32]);
         let layout = Layout::in_memory(folder.path(), &storage);
-        creating::create(&layout, &forge.new_repository()).unwrap();
+        create::create(&layout, &forge.new_repository()).unwrap();
         let clock = Arc::new(FakeClock::at(1_800_000_000));
         let acknowledged = Acknowledged::default();
         let mut world =

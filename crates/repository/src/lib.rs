@@ -43,81 +43,45 @@
 //! assert!(matches!(repository.describe(), Err(RepositoryError::NoRepository { .. })));
 //! ```
 
-mod anomaly;
-mod appending;
-mod background;
-mod checked;
-mod checksummed;
-mod clear_parts;
-mod closure;
-mod committing;
-mod compacting;
-mod condemned;
-mod creating;
+mod append;
 #[cfg(feature = "decoders")]
 pub mod decoders;
 mod embedded;
 #[cfg(test)]
 mod failing_calls;
-mod fetching;
-mod forgetting;
-mod group_commit;
-mod high_water_mark;
 mod index;
-mod journal;
-mod keeping;
-mod layout;
-mod lease;
 mod log;
-mod moving;
 mod opening;
-pub mod own_snapshots;
+mod operations;
 mod pack_file;
-mod parallel;
 mod parity;
 #[cfg(test)]
 mod place;
-mod probing;
 mod prune;
-mod publish;
-mod putting;
-mod putting_back;
-mod quota_reservations;
-mod reading;
-mod record_claim;
+mod reachability;
 mod records;
-mod recovery;
 mod repair;
-mod repository_identity;
-mod retaining;
 pub mod retention;
-mod retry;
 mod scrub;
-mod scrub_round;
-mod session;
+mod state_files;
 mod storage;
 mod store;
-mod superseded;
-mod tail;
-mod tail_objects;
-mod unopened;
-mod usage;
-mod wrappings;
+mod tails;
 
-pub use anomaly::{Scan, SeriesChange, SnapshotSize};
-pub use committing::EARLIEST_NS;
-pub use compacting::Supersession;
 pub use embedded::EmbeddedRepository;
-pub use probing::lacking;
-pub use prune::PruneOptions;
-pub use publish::{make_dirs, rename_no_replace, sync_dir, sync_folder};
-pub use quota_reservations::Shortage;
-pub use retaining::Judged;
-pub use scrub_round::ScrubRound;
-pub use session::Sessions;
-pub use store::Store;
-pub use unopened::{
+pub use opening::probe::lacking;
+pub use opening::session::Sessions;
+pub use opening::unopened::{
     newest_generation_in, newest_key_in, newest_wrappings_in, recovery_identities_in,
     recovery_identities_of_new,
 };
-pub use usage::Census;
+pub use operations::anomaly::{Scan, SeriesChange, SnapshotSize};
+pub use operations::commit::EARLIEST_NS;
+pub use operations::compact::Supersession;
+pub use operations::usage::Census;
+pub use prune::PruneOptions;
+pub use retention::judge::Judged;
+pub use state_files::scrub_round::ScrubRound;
+pub use storage::publish::{make_dirs, rename_no_replace, sync_dir, sync_folder};
+pub use store::Store;
+pub use store::quota_reservations::Shortage;

@@ -15,8 +15,8 @@ use holdall_format::{
 };
 use holdall_protocol::RepositoryError;
 
-use crate::layout::Layout;
-use crate::publish::{Shown, damaged, failed};
+use crate::storage::layout::Layout;
+use crate::storage::publish::{Shown, damaged, failed};
 use crate::storage::{ReadAt, Stored};
 
 /// Footer bytes before its first block.
@@ -291,7 +291,8 @@ mod tests {
         for number in 1..6u8 {
             let ids = vec![ObjectId::from_bytes([number; 32]); number.into()];
             let bytes = forge.chunks_of_bytes(&ids, 100 * usize::from(number));
-            let checked = crate::checked::Checked::new(bytes, &forge.repository).unwrap();
+            let checked =
+                crate::tails::checked_block::Checked::new(bytes, &forge.repository).unwrap();
             blocks.push(checked.footer_block(pack.len() as u64, number.into()));
             pack.extend_from_slice(checked.block.payload());
             whole.push(checked);

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdall_format::wire::{Reader, put_length};
 use holdall_format::{BlockKind, FormatError, PackName, RepositoryId};
 
-use crate::checksummed::{with_checksum, without_checksum};
+use crate::state_files::checksummed::{with_checksum, without_checksum};
 
 const WHAT: &str = "index manifest";
 const MAGIC: &[u8; 4] = b"HIdx";

@@ -18,7 +18,7 @@ use super::error::IndexError;
 use super::filter::Filter;
 use super::page_cache::PAGE_BYTES;
 use super::run::{PAGE_ENTRIES, Run, Shape, encode_front, entry_in, page_is_sound, run_path};
-use crate::publish::{FILE_MODE, failed, random};
+use crate::storage::publish::{FILE_MODE, failed, random};
 
 /// Pages read at once while merging.
 const READ_PAGES: u64 = 16;

@@ -22,8 +22,8 @@ use holdall_format::{BlockKind, Footer, FooterBlock, ObjectId, PackName, Reposit
 use holdall_protocol::RepositoryError;
 use holdall_sys::PathBeneath;
 
-use crate::superseded::Superseded;
-use crate::tail::Tail;
+use crate::state_files::superseded::Superseded;
+use crate::tails::tail::Tail;
 
 mod bits;
 mod checksum;

@@ -16,7 +16,7 @@ use super::error::IndexError;
 use super::merge::RunReader;
 use super::run::Run;
 use super::state::{Holder, State};
-use crate::tail_objects::Mark;
+use crate::tails::objects::Mark;
 
 /// A block in a pack of the catalogue.
 pub(crate) type PlaceOfBlock = (u32, u32);

@@ -16,12 +16,12 @@ use super::page_cache::PageCache;
 use super::run::{Run, run_number};
 use super::state::State;
 use super::{Index, bit, lock, manifest_path, pack_info};
-use crate::layout::{Layout, is_pack_folder};
 use crate::pack_file::read_footer;
-use crate::publish::{damaged, failed, names_in, read_limited, remove, replace};
-use crate::retry::{is_of_this_process, says_lost, split_process_errors};
 use crate::storage::Stored;
-use crate::tail::Tail;
+use crate::storage::layout::{Layout, is_pack_folder};
+use crate::storage::publish::{damaged, failed, names_in, read_limited, remove, replace};
+use crate::storage::retry::{is_of_this_process, says_lost, split_process_errors};
+use crate::tails::tail::Tail;
 
 /// A manifest has at most one bit for each object, and 65 bytes for each pack.
 const MANIFEST_MAX_BYTES: u64 = 1 << 30;

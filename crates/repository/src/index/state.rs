@@ -7,9 +7,9 @@ use holdall_format::{BlockKind, ObjectId, PackName};
 
 use super::manifest::PackInfo;
 use super::run::Run;
-use crate::superseded::Superseded;
-use crate::tail::Tail;
-use crate::tail_objects::TailObject;
+use crate::state_files::superseded::Superseded;
+use crate::tails::objects::TailObject;
+use crate::tails::tail::Tail;
 
 /// Packs, runs and tails that belong together. Replaced as a whole, never changed.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@
 use holdall_format::wire::Reader;
 use holdall_format::{FormatError, PackName};
 
-use crate::checksummed::{with_checksum, without_checksum};
+use crate::state_files::checksummed::{with_checksum, without_checksum};
 
 const WHAT: &str = "parity head";
 const MAGIC: &[u8; 4] = b"HPar";

@@ -16,12 +16,12 @@ use holdall_format::PackName;
 use holdall_protocol::RepositoryError;
 use holdall_sys::PathBeneath;
 
-use crate::layout::Layout;
-use crate::publish::{
+use crate::storage::layout::Layout;
+use crate::storage::publish::{
     self, FILE_MODE, damaged, failed, is_there, make_dir, names_in, read_limited, remove, replace,
     replace_by_file,
 };
-use crate::retry::split_process_errors;
+use crate::storage::retry::split_process_errors;
 use head::{FRONT_BYTES, Head, SHARD_BYTES};
 use shards::Shards;
 

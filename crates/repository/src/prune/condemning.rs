@@ -7,13 +7,13 @@ use holdall_protocol::{PruneReport, RepositoryError};
 
 use super::PruneOptions;
 use super::plan::Candidate;
-use crate::condemned::{self, Condemned};
 use crate::index::Holder;
-use crate::moving::IfDamaged;
 use crate::pack_file::PackFile;
 use crate::parity;
-use crate::retry::says_lost;
+use crate::prune::move_blocks::IfDamaged;
+use crate::state_files::condemned::{self, Condemned};
 use crate::storage::Stored;
+use crate::storage::retry::says_lost;
 use crate::store::{CommitGuard, Store};
 
 /// A condemned pack whose grace is over.

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use holdall_format::{ObjectId, RecordHash, RecordKind, record_file};
 use holdall_protocol::RepositoryError;
 
-use crate::closure::Descend;
 use crate::index::Holder;
-use crate::layout::number_of;
-use crate::moving::IfDamaged;
-use crate::publish::damaged;
-use crate::records::{self, RecordEntry};
+use crate::prune::move_blocks::IfDamaged;
+use crate::reachability::closure::Descend;
+use crate::records::entry::RecordEntry;
+use crate::records::files;
+use crate::state_files::superseded;
+use crate::storage::layout::number_of;
+use crate::storage::publish::damaged;
 use crate::store::{CommitGuard, Store};
-use crate::superseded;
-use crate::tail_objects::Mark;
+use crate::tails::objects::Mark;
 
 /// Of so many roots of forgotten records that live sessions build on it is looked whether anything is
 /// missing, which is a walk for each. Who builds on another puts again what only that one still had.
@@ -77,7 +78,7 @@ impl Store {
             return Err(damaged(&*path, format!("{reason}; nothing is deleted while it is so")));
         }
         if let Some((path, reason)) = self.unreadable() {
-            let way_out = match records::position_of(self.layout(), &path) {
+            let way_out = match files::position_of(self.layout(), &path) {
                 Some(at) => format!(
                     ": put a copy of the file back, or run `holdall check --repair` on a computer that saw it, in a \
                      directory with `--record {}` if nothing shows which record that was",

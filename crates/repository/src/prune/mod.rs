@@ -25,6 +25,7 @@
 mod condemning;
 mod foreseeing;
 mod marking;
+pub(crate) mod move_blocks;
 mod plan;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,7 @@ use std::time::Duration;
 
 use holdall_protocol::{PruneReport, RepositoryError};
 
-use crate::condemned::{self, Condemned};
+use crate::state_files::condemned::{self, Condemned};
 use crate::store::{CommitGuard, Store};
 use marking::Marked;
 use plan::Candidate;

@@ -8,7 +8,7 @@ use super::PruneOptions;
 use super::marking::Marked;
 use crate::index::{Holder, NeededBlocks, PackInfo};
 use crate::store::{CommitGuard, Store};
-use crate::tail_objects::Mark;
+use crate::tails::objects::Mark;
 
 /// Packs below this are merged, if there are several of a kind. None that is full is, of tables neither: what
 /// it is merged into would be full of the same, and merged again.
@@ -136,10 +136,10 @@ mod tests {
     use rustix::process::{Resource, Rlimit, setrlimit};
 
     use super::*;
-    use crate::closure::Descend;
-    use crate::moving::IfDamaged;
     use crate::place::{Place, id};
-    use crate::retry::is_of_this_process;
+    use crate::prune::move_blocks::IfDamaged;
+    use crate::reachability::closure::Descend;
+    use crate::storage::retry::is_of_this_process;
 
     const GRACE: Duration = Duration::from_secs(24 * 3600);
     /// A test waits for no longer.

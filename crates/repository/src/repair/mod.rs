@@ -11,6 +11,7 @@
 //! and every damaged file is kept in `quarantine/`, from where only a person deletes it. What counts
 //! as missing is sent again by the next backup that has it.
 
+pub(crate) mod put_back;
 mod restoring;
 mod salvaging;
 
@@ -23,12 +24,12 @@ use holdall_protocol::{
     Repair, RepairReport, RepositoryError, ScrubDamage, ScrubProgress, ScrubReport,
 };
 
-use crate::clear_parts::ClearParts;
-use crate::keeping::keep_as;
+use crate::opening::clear_parts::ClearParts;
 use crate::parity;
-use crate::publish::is_there;
-use crate::retry::retry_until_some;
 use crate::storage::Stored;
+use crate::storage::publish::is_there;
+use crate::storage::retry::retry_until_some;
+use crate::storage::set_aside::keep_as;
 use crate::store::Store;
 
 impl Store {
@@ -248,7 +249,7 @@ impl Store {
 
     /// Where a damaged file is kept, under a name that nothing has.
     fn quarantine(&self, pack: &PackName) -> Result<Stored, RepositoryError> {
-        let number = u32::from_le_bytes(crate::publish::random()?);
+        let number = u32::from_le_bytes(crate::storage::publish::random()?);
         Ok(self.layout().quarantine().join(format!("{pack}.{number:08x}")))
     }
 }

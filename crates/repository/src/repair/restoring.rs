@@ -8,9 +8,9 @@ use holdall_sys::PathBeneath;
 
 use crate::pack_file::read_footer;
 use crate::parity::{self, PackParity};
-use crate::publish::{failed, make_dir, sync_parent};
-use crate::retry::split_process_errors;
 use crate::scrub::is_sound_pack;
+use crate::storage::publish::{failed, make_dir, sync_parent};
+use crate::storage::retry::split_process_errors;
 use crate::store::Store;
 
 impl Store {

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use holdall_format::{BlockName, PackName};
 use holdall_protocol::{Repair, RepositoryError};
 
-use crate::appending::Unreadable;
-use crate::condemned::{self, Condemned};
-use crate::layout::TailName;
-use crate::moving::IfDamaged;
-use crate::retry::retry_read;
+use crate::append::appender::Unreadable;
+use crate::prune::move_blocks::IfDamaged;
 use crate::scrub::is_sound_pack;
+use crate::state_files::condemned::{self, Condemned};
+use crate::storage::layout::TailName;
+use crate::storage::retry::retry_read;
 use crate::store::Store;
 
 impl Store {

@@ -14,18 +14,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use holdall_format::{BlockName, Footer, PackName, RecordHash, RecordKind, RepositoryId};
 use holdall_protocol::{RepositoryError, ScrubDamage, ScrubProgress, ScrubReport};
 
-use crate::clear_parts::ClearParts;
-use crate::closure::Descend;
 use crate::index::{Listing, State};
-use crate::layout::Layout;
+use crate::opening::clear_parts::ClearParts;
 use crate::pack_file::read_footer;
 use crate::parity;
-use crate::publish::{Shown, damaged, failed, is_there};
-use crate::records::{self, Records};
-use crate::retry::split_process_errors;
+use crate::reachability::closure::Descend;
+use crate::records::entries::Records;
+use crate::records::files;
+use crate::storage::layout::Layout;
+use crate::storage::publish::{Shown, damaged, failed, is_there};
+use crate::storage::retry::split_process_errors;
 use crate::storage::{ReadAt, Stored};
 use crate::store::Store;
-use crate::tail::{Tail, read_whole};
+use crate::tails::tail::{Tail, read_whole};
 
 /// Most missing objects that a report names; there is no use in more.
 const MAX_DAMAGES: usize = 100_000;
@@ -253,7 +254,7 @@ impl Scrub<'_> {
     fn check_closure(&mut self) -> Result<(), RepositoryError> {
         let commit = self.store.lock_commit();
         for entry in self.store.records().after(0) {
-            let read = || split_process_errors(records::read(self.store.layout(), entry.position));
+            let read = || split_process_errors(files::read(self.store.layout(), entry.position));
             if entry.kind != RecordKind::Snapshot || read()?.is_err() {
                 continue;
             }
@@ -308,7 +309,7 @@ fn damaged_records(store: &Store) -> Result<Vec<(PathBuf, String)>, RepositoryEr
     damaged.extend(store.lost_records());
     for known in store.records().after(0) {
         let path = layout.record(known.position);
-        if !path.exists() && !records::is_forgotten(layout, known.position)? {
+        if !path.exists() && !files::is_forgotten(layout, known.position)? {
             damaged.push((path.path().to_owned(), "its file is gone".to_owned()));
         }
     }

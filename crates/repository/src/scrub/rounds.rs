@@ -14,10 +14,10 @@ use holdall_protocol::{RepositoryError, ScrubDamage, ScrubReport};
 
 use super::{damaged_keys, damaged_records, is_named, is_of_keys, open_pack};
 use crate::parity;
-use crate::retry::split_process_errors;
-use crate::scrub_round::{IN_NO_PACK, ScrubRound};
+use crate::state_files::scrub_round::{IN_NO_PACK, ScrubRound};
+use crate::storage::retry::split_process_errors;
 use crate::store::Store;
-use crate::tail::read_whole;
+use crate::tails::tail::read_whole;
 
 /// Each damaged pack has a line.
 const FILE_MAX_BYTES: u64 = 64 << 20;

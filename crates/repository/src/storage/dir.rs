@@ -1,4 +1,4 @@
-//! A storage that is a directory. Each call is one of [`publish`](crate::publish), so that the order of writes and
+//! A storage that is a directory. Each call is one of [`publish`](crate::storage::publish), so that the order of writes and
 //! fsyncs is written down once.
 
 use std::ffi::{OsStr, OsString};
@@ -9,8 +9,8 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::{FileKind, PathBeneath};
 
 use super::{GrowingFile, IsHeld, Key, Landed, Landing, OpenTo, ReadAt, Stat, Storage};
-use crate::keeping;
-use crate::publish::{self, FILE_MODE, Published, failed};
+use crate::storage::publish::{self, FILE_MODE, Published, failed};
+use crate::storage::set_aside;
 
 /// A directory, and the folder in it for what is not published yet.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl Storage for DirStorage {
     }
 
     fn keep_as(&self, key: &Key, aside: &Key) -> Result<(), RepositoryError> {
-        keeping::keep_as(&self.at(key), &self.at(aside))
+        set_aside::keep_as(&self.at(key), &self.at(aside))
     }
 
     fn rename(&self, key: &Key, to: &Key) -> Result<(), RepositoryError> {

@@ -16,7 +16,7 @@ use holdall_sys::PathBeneath;
 use rustix::io::Errno;
 
 use super::{GrowingFile, IsHeld, Key, Landed, Landing, OpenTo, ReadAt, Stat, Storage};
-use crate::publish::{Published, failed};
+use crate::storage::publish::{Published, failed};
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Where a repository's files lie, whatever that is: the seam behind which another kind of store comes.
 //!
 //! What is published whole goes through [`Storage`]: it is there with all its bytes and for good, or not at all, and
-//! is read by ranges. [`Layout`](crate::layout::Layout) names it by [`Stored`]: a name in a storage, which is no path
+//! is read by ranges. [`Layout`](crate::storage::layout::Layout) names it by [`Stored`]: a name in a storage, which is no path
 //! that anybody could open. What grows while it is there, a tail, goes through [`Landing`], which stays on this
 //! computer whatever the storage is, and is named by [`Landed`].
 //!
@@ -14,8 +14,12 @@
 //! A storage knows names, lengths and bytes. What they mean, it does not know.
 
 mod dir;
+pub(crate) mod layout;
 #[cfg(test)]
 pub(crate) mod memory;
+pub(crate) mod publish;
+pub(crate) mod retry;
+pub(crate) mod set_aside;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
@@ -31,7 +35,7 @@ use holdall_sys::PathBeneath;
 use holdall_sys::reading::append_exact_at;
 
 pub(crate) use self::dir::DirStorage;
-use crate::publish::{NO_FILE, Published, Shown, damaged, failed};
+use crate::storage::publish::{NO_FILE, Published, Shown, damaged, failed};
 
 /// The name of a file or folder in a storage.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,85 @@
+//! Making a repository.
+
+use holdall_format::RepositoryConfig;
+use holdall_protocol::{NewRepository, RepositoryError};
+
+use crate::opening::clear_parts::holds_records;
+use crate::opening::lease::{Access, Lease};
+use crate::opening::open::make_folders;
+use crate::opening::probe::probe;
+use crate::opening::wrappings::{SignedSet, put_spare};
+use crate::storage::layout::{Layout, MARKER_TEXT, generations_in};
+use crate::storage::publish::{Published, damaged, make_private_dirs, names_in};
+
+/// Makes a repository. The marker comes last: without it there is none, and what an earlier attempt
+/// left is replaced.
+pub(crate) fn create(layout: &Layout, new: &NewRepository) -> Result<(), RepositoryError> {
+    let wrappings = checked_wrappings(new)?;
+    make_private_dirs(layout.root().path())?;
+    refuse_if_used(layout)?;
+    refuse_other_content(layout)?;
+    let lease = Lease::take(layout, Access::Write)?;
+    // Somebody may have made one, and used it, before the lease was taken.
+    refuse_if_used(layout)?;
+    make_folders(layout)?;
+    probe(layout)?;
+    lease.renew()?;
+    layout.config().replace(&new.config)?;
+    layout.wrappings_of(wrappings.set.generation).replace(&new.wrappings)?;
+    // No tail is there that anybody could write to.
+    lease.settle()?;
+    match layout.marker().put_new(MARKER_TEXT.as_bytes())? {
+        Published::New => {
+            // Behind the marker, since a spare says that there is a repository too. Where it cannot be made now,
+            // whoever opens the repository first makes it.
+            let _ = put_spare(layout, &new.config, &wrappings);
+            Ok(())
+        }
+        Published::Existed => Err(RepositoryError::AlreadyExists { place: layout.place() }),
+    }
+}
+
+/// The set of wrappings of a repository that somebody wants to make.
+///
+/// # Errors
+/// [`RepositoryError::Refused`] for one that does not fit the configuration, or names a recovery kit without a proof.
+pub(crate) fn checked_wrappings(new: &NewRepository) -> Result<SignedSet, RepositoryError> {
+    let config = RepositoryConfig::decode_signed(&new.config)?;
+    SignedSet::check(&new.wrappings, &config, &[])
+}
+
+/// Why no repository is made where records lie.
+const BACKUPS_THERE: &str =
+    "it is missing, and there are backups beside it; `holdall check --repair` puts it back";
+
+/// A repository is not made where there is one.
+fn refuse_if_used(layout: &Layout) -> Result<(), RepositoryError> {
+    if layout.marker().is_there()? || !generations_in(&layout.spares())?.is_empty() {
+        return Err(RepositoryError::AlreadyExists { place: layout.place() });
+    }
+    if holds_records(layout)? {
+        // Another configuration and other keys in place of theirs would lose them.
+        return Err(damaged(&layout.marker(), BACKUPS_THERE));
+    }
+    Ok(())
+}
+
+/// A repository is not made among files of somebody else.
+fn refuse_other_content(layout: &Layout) -> Result<(), RepositoryError> {
+    let mut ours = layout.folders();
+    ours.extend([layout.lock(), layout.lease(), layout.probes()]);
+    ours.extend(layout.config().file());
+    ours.push(layout.root().join("lost+found"));
+    for name in names_in(layout.root())? {
+        let path = layout.root().join(&name);
+        if !ours.contains(&path) {
+            let reason = format!(
+                "{} is neither empty nor a repository: it has {}; name a folder of its own",
+                layout.place(),
+                name.display()
+            );
+            return Err(RepositoryError::Refused { reason });
+        }
+    }
+    Ok(())
+}
