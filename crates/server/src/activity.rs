@@ -2,35 +2,40 @@
 //! what it waited for as far as this server saw. Of content and names of files it knows nothing.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdall_format::{PublicKey, RecordKind, SessionId, StoredRecord};
 use holdall_meter::{duration, size};
 use holdall_protocol::{CommitAnswer, RequestTimes};
 
-use crate::LogSink;
+use crate::bounds::failures::{FailureLog, Whose};
 use crate::bounds::source::Source;
 
 /// A session in which nothing was asked for so long is taken for one that ended.
 const ENDED_AFTER: Duration = Duration::from_secs(600);
 /// So often it is looked for those.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// What is told of such a session.
+const UNENDED: &str = ", and did not say that it was done";
 /// What was shorter says little about what it waited for.
 const ENOUGH_SECONDS: f64 = 0.5;
-/// Most sessions that are followed at once.
-const MOST: usize = 10_000;
+/// Most sessions of a key that are followed at once.
+const MOST_OF_KEY: usize = 256;
 
 /// What goes on in sessions.
 pub(crate) struct Activities {
-    log: LogSink,
+    /// Bounds how many lines a machine has.
+    log: Arc<FailureLog>,
     of: Mutex<HashMap<(PublicKey, SessionId), Activity>>,
 }
 
 /// What goes on in a session.
 struct Activity {
+    repository: String,
     /// The machine's name, and where it is.
     who: String,
+    source: Source,
     began: Instant,
     last: Instant,
     taken_bytes: u64,
@@ -39,26 +44,37 @@ struct Activity {
 }
 
 impl Activities {
-    pub(crate) fn new(log: LogSink) -> Self {
+    pub(crate) fn new(log: Arc<FailureLog>) -> Self {
         Self { log, of: Mutex::default() }
     }
 
-    /// Notes that a session was opened.
-    pub(crate) fn opened(&self, (key, session): (PublicKey, SessionId), who: &str, source: Source) {
-        let mut of = self.lock();
-        if of.len() >= MOST {
-            return;
-        }
+    /// Notes that a session of a repository was opened, and by whom. Of a key that opens many, the one that was idle
+    /// for longest counts as ended.
+    pub(crate) fn opened(
+        &self,
+        of: (PublicKey, SessionId),
+        (repository, who): (String, &str),
+        source: Source,
+    ) {
         let now = Instant::now();
         let activity = Activity {
+            repository,
             who: format!("{who} at {source}"),
+            source,
             began: now,
             last: now,
             taken_bytes: 0,
             given_bytes: 0,
             times: RequestTimes::default(),
         };
-        of.insert((key, session), activity);
+        let mut all = self.lock();
+        let of_key = || all.iter().filter(|((key, _), _)| *key == of.0);
+        let idlest = of_key().min_by_key(|(_, activity)| activity.last).map(|(of, _)| *of);
+        let surplus = idlest.filter(|_| of_key().count() >= MOST_OF_KEY);
+        let ended = surplus.and_then(|surplus| all.remove(&surplus));
+        all.insert(of, activity);
+        drop(all);
+        ended.iter().for_each(|activity| self.tell_ended(activity, UNENDED));
     }
 
     /// Notes blocks that were stored.
@@ -97,7 +113,7 @@ impl Activities {
         let id = record.hash().to_string();
         if let Some(activity) = self.lock().remove(&of) {
             let id = id.get(..10).unwrap_or_default();
-            (self.log)(&activity.line(&format!("snapshot {id}"), activity.taken_bytes));
+            self.tell(&activity, &activity.line(&format!("snapshot {id}"), activity.taken_bytes));
         }
     }
 
@@ -123,18 +139,23 @@ impl Activities {
     fn tell_those(&self, is_due: impl Fn(&Activity) -> bool) {
         let ended: Vec<_> = self.lock().extract_if(|_, activity| is_due(activity)).collect();
         for (_, activity) in ended {
-            self.tell_ended(&activity, ", and did not say that it was done");
+            self.tell_ended(&activity, UNENDED);
         }
     }
 
     fn tell_ended(&self, activity: &Activity, how: &str) {
         let tell = |what: &str, bytes: u64| {
             if bytes > 0 {
-                (self.log)(&format!("{}{how}", activity.line(what, bytes)));
+                self.tell(activity, &format!("{}{how}", activity.line(what, bytes)));
             }
         };
         tell("sent without a snapshot", activity.taken_bytes);
         tell("read", activity.given_bytes);
+    }
+
+    fn tell(&self, activity: &Activity, line: &str) {
+        let whose = Whose::Sessions(activity.repository.clone());
+        self.log.note(whose, Some(activity.source), line);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(PublicKey, SessionId), Activity>> {
@@ -169,20 +190,27 @@ fn limit(times: &RequestTimes, seconds: f64) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
-    use std::sync::Arc;
+
+    use holdall_testkit::FakeClock;
 
     use super::*;
+    use crate::LogSink;
 
-    #[test]
-    fn a_reading_has_a_line_when_it_ends_however_it_ends() {
+    fn activities() -> (Activities, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let told = Arc::clone(&lines);
         let log: LogSink = Arc::new(move |line| told.lock().unwrap().push(line.to_owned()));
-        let activities = Activities::new(log);
+        let log = FailureLog::new(log, Arc::new(FakeClock::at(1_900_000_000)));
+        (Activities::new(Arc::new(log)), lines)
+    }
+
+    #[test]
+    fn a_reading_has_a_line_when_it_ends_however_it_ends() {
+        let (activities, lines) = activities();
         let of = |number| (PublicKey::from_bytes([1; 32]), SessionId::from_bytes([number; 16]));
         let source = Source::from(IpAddr::from([10, 0, 0, 7]));
         for number in 1..=3 {
-            activities.opened(of(number), "laptop", source);
+            activities.opened(of(number), ("desk".into(), "laptop"), source);
         }
         activities.gave(of(1), 2_000_000, &RequestTimes::default());
         activities.gave(of(2), 1000, &RequestTimes::default());
@@ -198,6 +226,27 @@ mod tests {
                 "laptop at 10.0.0.7: read, 1.0 kB in 0.00 s, and did not say that it was done"
             ]
         );
+    }
+
+    #[test]
+    fn a_machine_that_opens_many_sessions_has_few_lines_and_takes_none_from_others() {
+        let (activities, lines) = activities();
+        let source = Source::from(IpAddr::from([10, 0, 0, 7]));
+        let session = |number: usize| {
+            SessionId::from_bytes(std::array::from_fn(|at| (number >> (8 * (at % 4))) as u8))
+        };
+        let [flooding, other] = [1, 2].map(|key| PublicKey::from_bytes([key; 32]));
+        activities.opened((other, session(0)), ("desk".into(), "desk"), source);
+        activities.gave((other, session(0)), 1000, &RequestTimes::default());
+        for number in 0..MOST_OF_KEY + 100 {
+            activities.opened((flooding, session(number)), ("laptop".into(), "laptop"), source);
+            activities.gave((flooding, session(number)), 1000, &RequestTimes::default());
+        }
+        assert_eq!(activities.lock().len(), MOST_OF_KEY + 1);
+        activities.closed((other, session(0)));
+        let lines = lines.lock().unwrap();
+        assert!(lines.len() <= 12, "{}", lines.len());
+        assert!(lines.iter().any(|line| line.starts_with("desk at 10.0.0.7: read")), "{lines:?}");
     }
 
     #[test]

@@ -201,8 +201,8 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
     serving.state.should_stop.store(true, Ordering::Release);
     serving.state.log("ending");
     while connections.join_next().await.is_some() {}
-    serving.state.failures.tell_all();
     serving.state.activities.tell_all();
+    serving.state.failures.tell_all();
 }
 
 /// Applies rules for keeping and prunes, once an hour, and for the first time soon after the start: some

@@ -50,7 +50,7 @@ pub(crate) struct ServerState {
     /// How much the log tells beside what everybody wants to know.
     detail: u8,
     /// What requests fail with.
-    pub(crate) failures: FailureLog,
+    pub(crate) failures: Arc<FailureLog>,
     /// What goes on in sessions.
     pub(crate) activities: Activities,
     refused_pairings: RefusedPairings,
@@ -89,10 +89,11 @@ impl ServerState {
         log: LogSink,
         detail: u8,
     ) -> Self {
+        let failures = Arc::new(FailureLog::new(Arc::clone(&log), accounts.clock()));
         Self {
-            activities: Activities::new(Arc::clone(&log)),
+            activities: Activities::new(Arc::clone(&failures)),
             detail,
-            failures: FailureLog::new(Arc::clone(&log), accounts.clock()),
+            failures,
             refused_pairings: RefusedPairings::default(),
             accounts,
             stores,

@@ -1,4 +1,4 @@
-//! What requests fail with, told to the log in few lines however many fail.
+//! What requests fail with, and what sessions were for, told to the log in few lines however many there are.
 //!
 //! Strangers are refused as often as they ask, so each second has one line for all that they are refused, and a
 //! few lines for each machine: what matters is not buried, nor does a system's log drop it for having had too
@@ -30,6 +30,8 @@ pub(crate) enum Whose {
     Strangers,
     /// Those of a repository's machine and its recovery kits.
     Repository(String),
+    /// No failures: snapshots and readings of a repository.
+    Sessions(String),
     /// Those of accepting connections.
     Listener,
 }
@@ -122,7 +124,7 @@ impl Whose {
     fn most_lines(&self) -> u32 {
         match self {
             Self::Strangers | Self::Listener => 1,
-            Self::Repository(_) => LINES_OF_MACHINE,
+            Self::Repository(_) | Self::Sessions(_) => LINES_OF_MACHINE,
         }
     }
 }
@@ -153,8 +155,11 @@ impl Untold {
         let several = match whose {
             Whose::Strangers if count == 1 => "refused a request of an unpaired key".to_owned(),
             Whose::Strangers => format!("refused {count} requests of unpaired keys"),
-            Whose::Repository(_) | Whose::Listener if count == 1 => return what,
+            Whose::Repository(_) | Whose::Sessions(_) | Whose::Listener if count == 1 => {
+                return what;
+            }
             Whose::Repository(name) => format!("{count} requests for {name} failed"),
+            Whose::Sessions(name) => format!("{count} snapshots and readings of {name}"),
             Whose::Listener => format!("{count} connections could not be accepted"),
         };
         let from = match (self.last.0, self.sources.len()) {
@@ -220,6 +225,7 @@ mod tests {
         (0..100)
             .for_each(|number| failures.note(of("laptop"), from(1), &format!("fault {number}")));
         failures.note(of("desk"), from(1), "another");
+        failures.note(Whose::Sessions("laptop".into()), from(1), "snapshot 1");
         failures.note(Whose::Listener, None, "too many open files");
         failures.tell_all();
         let lines = lines.lock().unwrap();
@@ -228,6 +234,7 @@ mod tests {
             lines[10..],
             [
                 "another",
+                "snapshot 1",
                 "too many open files",
                 "90 requests for laptop failed, from 10.0.0.1: fault 99"
             ]

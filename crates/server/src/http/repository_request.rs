@@ -319,6 +319,7 @@ impl RepositoryRequest<'_> {
         let purpose = wire::decode_session_request(&body.bytes)?;
         self.permit.check_purpose(&purpose)?;
         let (inner, key, source) = (Arc::clone(self.state), self.permit.key(), self.source);
+        let name = self.permit.repository().to_owned();
         let open = move |repository: &EmbeddedRepository| {
             let grant = repository.open_session(&purpose)?;
             let who = inner.accounts.shown(&key);
@@ -327,7 +328,7 @@ impl RepositoryRequest<'_> {
                 SessionPurpose::Read => "read",
             };
             inner.detail(1, || format!("{who} at {source}: begins to {what}"));
-            inner.activities.opened((key, grant.session), &who, source);
+            inner.activities.opened((key, grant.session), (name, &who), source);
             Ok(Frames::plain(wire::encode_session_answer(&grant)))
         };
         self.call_for(JSON, open).await
