@@ -12,7 +12,7 @@ use crate::exit::{Exit, Refusal};
 use crate::opening::keeper::Keeper;
 use crate::secrets::password::{ADMIN_TOKEN, Passwords};
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::{count, local_time};
+use crate::terminal::output::{count, local_moment};
 
 /// Where an administrator's token comes from; never an argument.
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ pub(crate) fn fewer_kept(from_ns: i64) -> String {
     format!(
         "after {} fewer snapshots will be kept, as requested; `holdall admin retention` on the server shows \
          the rules and changes them",
-        local_time(from_ns)
+        local_moment(from_ns)
     )
 }
 
@@ -74,6 +74,6 @@ pub(crate) fn in_words(deletion: &WaitingDeletion) -> String {
     format!(
         "{what} will be deleted after {}, as requested; `holdall admin cancel {number}` on \
          the server takes that back",
-        local_time(*due_ns)
+        local_moment(*due_ns)
     )
 }

@@ -16,7 +16,7 @@ use holdall_engine::{
 };
 use holdall_format::record_file;
 use holdall_meter::cost::Slowness;
-use holdall_meter::{Verdict, per_second};
+use holdall_meter::{Layer, Verdict, per_second};
 use holdall_state::{Emptied, NOT_THERE, Receipts};
 use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
@@ -37,7 +37,7 @@ use crate::opening::patience;
 use crate::report::audits;
 use crate::report::listing;
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::{Shown, count, duration, local_time, size};
+use crate::terminal::output::{Shown, count, counted, duration, local_moment, size};
 use crate::terminal::progress::counted_ahead;
 
 /// Backs paths up into a new snapshot
@@ -231,7 +231,8 @@ impl Speed {
     fn words(&self) -> Vec<String> {
         let estimate = self.estimate.as_ref();
         let estimate = estimate.map(|expected| format!("it would take {}", expected.words()));
-        let slow = self.slower_than_usual.as_ref().map(|slow| slowness_in_words(slow, local_time));
+        let slow =
+            self.slower_than_usual.as_ref().map(|slow| slowness_in_words(slow, local_moment));
         estimate.into_iter().chain(slow).collect()
     }
 }
@@ -528,7 +529,9 @@ fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
     let (summary, place) = (JsonSummary::new(done), remembered::place_in_words(app));
     app.output.object("summary", &WithSpeed { summary, speed, place: place.clone() })?;
     let summary = &done.summary;
-    for line in words(done).into_iter().chain(speed.words()) {
+    // Of a run that is too short to say, nothing is said.
+    let tells_verdict = done.verdict.limited_by != Layer::Nothing;
+    for line in words(done, tells_verdict).into_iter().chain(speed.words()) {
         app.output.say(line)?;
     }
     let id = match &summary.snapshot_id {
@@ -540,14 +543,14 @@ fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
     Ok(())
 }
 
-/// A backup in words, a line each.
-pub(crate) fn words(done: &Done) -> Vec<String> {
+/// A backup in words, a line each, with what held it back if that is wanted.
+pub(crate) fn words(done: &Done, tells_verdict: bool) -> Vec<String> {
     let summary = &done.summary;
     let unchanged = summary.files_unmodified + summary.dirs_unmodified;
     let mut lines = vec![
         format!(
-            "{} items, {} in {}: {} items/s, {}/s",
-            count(summary.items),
+            "{}, {} in {}: {} items/s, {}/s",
+            counted(summary.items, "item"),
             size(summary.bytes),
             duration(summary.seconds),
             count(per_second(summary.items, summary.seconds) as u64),
@@ -562,8 +565,8 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
             size(summary.data_stored),
             size(summary.bytes_sent),
         ),
-        done.verdict.words(),
     ];
+    lines.extend(tells_verdict.then(|| done.verdict.words()));
     if summary.files_unsettled > 0 {
         let files = count(summary.files_unsettled);
         lines.push(format!("{files} changed while they were read: they are read again next time"));

@@ -22,7 +22,7 @@ use crate::opening::open::{self, Patience};
 use crate::opening::second::{Second, SecondKey};
 use crate::report::listing;
 use crate::report::repairs::{self, MendArgs};
-use crate::terminal::output::{JsonPath, Shown, count};
+use crate::terminal::output::{JsonPath, Shown, count, counted};
 use crate::terminal::progress::Meter;
 
 /// Checks that everything stored is whole
@@ -484,10 +484,10 @@ fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<
         return Ok(Exit::Done);
     }
     app.output.say(format_args!(
-        "{} snapshots, {} objects in {} blocks: {}",
-        count(snapshots),
-        count(objects),
-        count(blocks),
+        "{}, {} in {}: {}",
+        counted(snapshots, "snapshot"),
+        counted(objects, "object"),
+        counted(blocks, "block"),
         match (damaged.len(), part) {
             (0, None) if found.is_short => "what is there is whole".to_owned(),
             (0, None) => "all whole".to_owned(),

@@ -19,7 +19,7 @@ use crate::arguments::sources::split_snapshot;
 use crate::exit::{Exit, Refusal};
 use crate::opening::open;
 use crate::report::listing;
-use crate::terminal::output::{Output, count, size};
+use crate::terminal::output::{Output, count, counted, size};
 use crate::terminal::progress::watched;
 
 /// Bytes that are handed to the system at once.
@@ -123,7 +123,7 @@ fn report(app: &App, dump: &Dump<'_>, summary: &DumpSummary) -> Result<()> {
     let &DumpSummary { items, bytes, sockets } = summary;
     let format = if dump.is_archive() { "tar" } else { "file" };
     app.output.object("summary", &JsonSummary { format, items, bytes, sockets })?;
-    app.output.say(format_args!("{} items, {}", count(items), size(bytes)))?;
+    app.output.say(format_args!("{}, {}", counted(items, "item"), size(bytes)))?;
     note_sockets(app, summary);
     Ok(())
 }

@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::opening::open;
 use crate::report::entries::{modified_ns, word};
 use crate::report::listing;
+use crate::report::restore_command::restore_command;
 use crate::terminal::output::{JsonPath, Output, Shown, local_time, rfc3339};
 
 /// Finds paths in snapshots
@@ -94,8 +95,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             && args.older.is_none_or(|older| modified < older.nanoseconds())
             && names.matches(path, entry.kind == EntryKind::Directory)
     };
-    let mut shown = None;
+    let (mut shown, mut first) = (None, None);
     let show = &mut |snapshot: &Snapshot, found: FoundEntry<'_>| {
+        first.get_or_insert_with(|| restore_command(&snapshot.id, found.path));
         show(&app.output, snapshot, &found, &mut shown)
             .map_err(|error| EngineError::io("standard output", error))
     };
@@ -104,8 +106,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let damaged = run.take_problems();
     damaged.iter().try_for_each(|problem| app.output.problem(problem))?;
     searched?;
-    if shown.is_none() {
-        app.output.note("nothing was found");
+    match first {
+        None => app.output.note("nothing was found"),
+        Some(None) => {}
+        Some(Some(command)) => app
+            .output
+            .note(format_args!("`{command}` restores the first of these, beside what is there")),
     }
     Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damage })
 }

@@ -21,7 +21,7 @@ use crate::exit::{Exit, Refusal};
 use crate::opening::keeper::Keeper;
 use crate::opening::open::{self, Patience};
 use crate::report::listing;
-use crate::terminal::output::{Shown, local_time, rfc3339};
+use crate::terminal::output::{Shown, counted, local_time, rfc3339};
 
 /// Forgets snapshots: those that are named, or those that rules do not keep
 ///
@@ -158,8 +158,13 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         keeper.prune(token.as_ref(), false).map_err(anyhow::Error::from)
     });
     let told = tell(args, app, &judged, waiting.as_ref());
-    let (count, are) = (goes.len(), if waiting.is_some() { "will be" } else { "were" });
-    app.output.told(told, format_args!("{count} snapshots {are} forgotten"), args.dry_run)?;
+    let are = match (waiting.is_some(), goes.len()) {
+        (true, _) => "will be",
+        (false, 1) => "was",
+        (false, _) => "were",
+    };
+    let count = counted(goes.len() as u64, "snapshot");
+    app.output.told(told, format_args!("{count} {are} forgotten"), args.dry_run)?;
     if let Some(pruned) = pruned {
         prune::tell_done(app, &pruned?, false)?;
     }

@@ -15,6 +15,7 @@ use crate::opening::open;
 use crate::report::changes::{aspects, kind};
 use crate::report::entries::{modified_ns, word};
 use crate::report::listing;
+use crate::report::restore_command::restore_command;
 use crate::terminal::output::{JsonPath, Shown, count, local_time, rfc3339};
 
 /// Shows what became of a path, newest first
@@ -55,6 +56,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     for version in &versions {
         app.output.object("history", &JsonVersion::new(version, &path))?;
         app.output.result(line(version))?;
+    }
+    let newest = versions.iter().find(|version| version.entry.is_some());
+    if let Some(command) = newest.and_then(|newest| restore_command(&newest.snapshot.id, &path)) {
+        app.output
+            .note(format_args!("`{command}` restores the newest of these, beside what is there"));
     }
     Ok(Exit::Done)
 }

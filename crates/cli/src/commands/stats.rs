@@ -10,7 +10,7 @@ use crate::arguments::filter::Filter;
 use crate::exit::Exit;
 use crate::opening::open;
 use crate::report::listing;
-use crate::terminal::output::{count, size};
+use crate::terminal::output::{count, counted, size};
 
 /// Tells how much the snapshots hold, and how much is stored for them
 #[derive(Debug, clap::Args)]
@@ -84,7 +84,7 @@ impl Stats {
     }
 
     fn words(&self) -> Vec<String> {
-        let of = |items, bytes| format!("{} items, {}", count(items), size(bytes));
+        let of = |items, bytes| format!("{}, {}", counted(items, "item"), size(bytes));
         let ratio =
             self.ratio.map(|ratio| format!(" (deduplicated and compressed, {ratio:.2} : 1)"));
         let quota = self.quota_bytes.map(|quota| format!(" of {}", size(quota)));

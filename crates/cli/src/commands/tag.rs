@@ -12,7 +12,7 @@ use crate::commands::snapshots::{JsonSnapshot, print};
 use crate::exit::{Exit, Refusal};
 use crate::opening::open;
 use crate::report::listing;
-use crate::terminal::output::Shown;
+use crate::terminal::output::{Shown, counted};
 
 /// Changes tags of snapshots, and pins them
 ///
@@ -150,8 +150,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     // A change that was made succeeds, even if its report cannot be written.
     tell(app, &amendments, chosen.len()).unwrap_or_else(|error| {
-        app.output
-            .warn_unreported(format_args!("{} snapshots were changed", amendments.len()), &error);
+        app.output.warn_unreported(
+            format_args!("{} changed", counted(amendments.len() as u64, "snapshot")),
+            &error,
+        );
     });
     Ok(Exit::Done)
 }

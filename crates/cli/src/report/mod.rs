@@ -5,3 +5,4 @@ pub(crate) mod changes;
 pub(crate) mod entries;
 pub(crate) mod listing;
 pub(crate) mod repairs;
+pub(crate) mod restore_command;

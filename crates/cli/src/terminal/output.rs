@@ -260,10 +260,21 @@ pub(crate) fn rfc3339_seconds(nanoseconds: impl Into<i128>) -> String {
     timestamp(nanoseconds.into()).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A time for people, by the clock on their wall.
+/// A time in a table, by the clock on the wall.
 pub(crate) fn local_time(nanoseconds: impl Into<i128>) -> String {
     let time = timestamp(nanoseconds.into()).to_zoned(jiff::tz::TimeZone::system());
     time.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A time in a sentence, by the clock on the wall, with its zone.
+pub(crate) fn local_moment(nanoseconds: impl Into<i128>) -> String {
+    let time = timestamp(nanoseconds.into()).to_zoned(jiff::tz::TimeZone::system());
+    time.strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+}
+
+/// A number with what it counts: `1 item`, `1,234 items`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// The day of a time, by the clock on the wall.

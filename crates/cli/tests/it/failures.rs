@@ -125,11 +125,11 @@ fn what_was_done_is_done_where_standard_output_is_full() {
     let [target, second] = [&target, &second].map(|path| path.to_str().unwrap());
     for (args, done) in [
         (&["restore", "latest", "--target", target][..], "what could be restored was"),
-        (&["tag", "latest", "--add", "x"], "1 snapshots were changed"),
+        (&["tag", "latest", "--add", "x"], "1 snapshot changed"),
         (&["key", "add", "--recovery-kit", second, "--label", "safe"], "\"safe\" opens"),
         (&["key", "rotate"], "were rotated"),
         (&["key", "remove", "safe"], "\"safe\" does not open"),
-        (&["forget", "latest", "--prune"], "1 snapshots were forgotten"),
+        (&["forget", "latest", "--prune"], "1 snapshot was forgotten"),
         (&["forget", "--keep-last", "1", "--prune"], "the repository was pruned"),
         (&["prune", "--json"], "the repository was pruned"),
     ] {

@@ -154,8 +154,9 @@ impl<'a> Parents<'a> {
     pub(super) fn tell_emptied(&mut self, path: &PathKey) -> Result<(), EngineError> {
         let before = self.count_below(path)?;
         if before > 0 {
+            let items = if before == 1 { "item" } else { "items" };
             let reason = format!(
-                "it is empty, and the previous snapshot has {before} items in it: is its disk mounted?"
+                "it is empty, and the previous snapshot has {before} {items} in it: is its disk mounted?"
             );
             self.shared.run.problem(&path.to_absolute(), reason);
         }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ask, date_of};
 use crate::app::App;
 use crate::exit::Exit;
-use crate::terminal::output::{count, local_time};
+use crate::terminal::output::{count, local_moment};
 
 /// Offers to delete snapshots of a repository that is full
 ///
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     app.output.say(match &thinning.deletion {
         Some(deletion) => format!(
             "{name}: these {goes} snapshots go on {}, {} stay; `holdall admin cancel {}` takes it back",
-            local_time(deletion.due_ns),
+            local_moment(deletion.due_ns),
             count(thinning.kept),
             deletion.number
         ),

@@ -8,7 +8,7 @@ use super::{Attempt, Status};
 use crate::app::App;
 use crate::deletions;
 use crate::exit::Exit;
-use crate::terminal::output::{count, local_time, rfc3339, size};
+use crate::terminal::output::{count, counted, local_moment, rfc3339, size};
 
 /// Tells it; with whether the last good backup is too old, if that was asked.
 pub(super) fn tell(app: &App, status: &Status, is_too_old: Option<bool>) -> Result<()> {
@@ -65,7 +65,7 @@ impl Lines {
 }
 
 fn at(status: &Status, then_ns: i64) -> String {
-    format!("{}, {}", local_time(then_ns), ago(status.seconds_since(then_ns)))
+    format!("{}, {}", local_moment(then_ns), ago(status.seconds_since(then_ns)))
 }
 
 fn last_good(status: &Status, is_too_old: Option<bool>) -> String {
@@ -79,7 +79,7 @@ fn last_good(status: &Status, is_too_old: Option<bool>) -> String {
     let mut line = format!("{}{too_old}", at(status, good.last_ns()));
     if let Some(end) = &good.end {
         let id = end.snapshot.as_deref().and_then(|id| id.get(..10)).unwrap_or_default();
-        line += &format!(": snapshot {id}, {} items, {}", count(end.items), size(end.bytes));
+        line += &format!(": snapshot {id}, {}, {}", counted(end.items, "item"), size(end.bytes));
         if end.problems > 0 {
             line += &format!("; {} could not be read, or need a look", count(end.problems));
         }
@@ -110,7 +110,7 @@ fn in_words(status: &Status, attempt: &Attempt) -> String {
 fn next_run(status: &Status) -> String {
     status.next_run.as_ref().map_or_else(
         || "not known: no timer of systemd is there for it".to_owned(),
-        |next| format!("{} ({})", local_time(next.at_ns), next.by),
+        |next| format!("{} ({})", local_moment(next.at_ns), next.by),
     )
 }
 

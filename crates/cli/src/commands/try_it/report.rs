@@ -83,7 +83,7 @@ impl<'a> Report<'a> {
     ) -> Result<()> {
         let summary = backup::JsonSummary::new(done);
         self.output.object("summary", &Named { run, summary: &summary, memory })?;
-        self.lines(run, &with_memory(backup::words(done), memory))
+        self.lines(run, &with_memory(backup::words(done, true), memory))
     }
 
     /// Tells of the restore.
@@ -93,7 +93,7 @@ impl<'a> Report<'a> {
     pub(crate) fn restore(&self, done: &restore::Done, memory: &Memory) -> Result<()> {
         let summary = restore::JsonSummary::new(done);
         self.output.object("summary", &Named { run: "restore", summary: &summary, memory })?;
-        self.lines("restore", &with_memory(restore::words(done), memory))
+        self.lines("restore", &with_memory(restore::words(done, true), memory))
     }
 
     /// Tells of the comparison and of the circumstances.
