@@ -538,8 +538,10 @@ fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
         Some(id) => format!("snapshot {}", id.to_string().get(..10).unwrap_or_default()),
         None => "dry run: nothing was stored".to_owned(),
     };
-    let place = place.map(|place| format!(" in {place}"));
-    app.output.say(format_args!("{id}{}", place.unwrap_or_default()))?;
+    if let Some(place) = place {
+        app.output.say(format_args!("to {place}"))?;
+    }
+    app.output.say(id)?;
     Ok(())
 }
 

@@ -52,7 +52,7 @@ fn pairing_with_a_second_server_leaves_the_backups_with_the_first_one() {
     assert!(said.contains("the default repository is now"), "{said}");
     assert!(is_at(&goes_to(&machine), &second));
     let words = machine.ok(["backup", text(&machine.path("source"))]).stdout;
-    assert!(words.contains(&format!(" in {place}/")), "{words}");
+    assert!(words.contains(&format!("\nto {place}/")), "{words}");
     machine.run(["pair", "--default", "-r", "https://127.0.0.1:1"]).expect(2);
 
     let third = Server::start(&machine.path("third"));
