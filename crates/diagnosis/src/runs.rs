@@ -178,6 +178,11 @@ impl Runs {
         all.filter(move |(_, note)| note.kind == kind && note.to == to)
     }
 
+    /// The newest of all, wherever it went.
+    pub fn newest(&self) -> Option<&RunNote> {
+        self.notes.last().map(|(_, note)| note)
+    }
+
     /// The newest good backup to a place. One that ended later than `now_ns` was noted by a clock that was ahead, and says
     /// nothing about its age.
     pub fn last_good(&self, to: &str, now_ns: i64) -> Option<&RunNote> {
@@ -275,7 +280,8 @@ mod tests {
         ]);
         assert_eq!(all.last_good("id", NOW_NS).unwrap().started_ns, NOW_NS - 3 * day_ns);
         assert_eq!(all.last_good("other", NOW_NS), None);
-        let newest = all.to("id", RunKind::Backup).next().unwrap().1;
+        let newest = all.newest().unwrap();
+        assert_eq!(Some(newest), all.to("id", RunKind::Backup).next().map(|(_, note)| note));
         assert_eq!(newest.started_ns, NOW_NS + day_ns);
     }
 

@@ -212,6 +212,29 @@ fn damaged_notes_keep_nothing_from_being_told() {
 }
 
 #[test]
+fn a_damaged_state_keeps_nothing_from_being_told_either() {
+    let machine = Machine::new().with_password(None);
+    let source = source_of(&machine);
+    let server = Server::start(&machine.path("data"));
+    machine.pair_with(&server);
+    machine.ok(["backup", text(&source)]);
+    let place = machine.summary(["status"])["place"].clone();
+    machine.run(["status", "-r", "https://127.0.0.1:1/other"]).expect(2);
+    machine.run(["status", "-r", "s3://bucket/other"]).expect(2);
+    for damaged in ["identity.json", "pairings.json"] {
+        fs::write(machine.path("config/state").join(damaged), "{").unwrap();
+        machine.run(["snapshots"]).expect(1);
+        let told = machine.summary(["status", "--fail-if-older", "1d"]);
+        assert_eq!(
+            (&told["place"], &told["reachable"]),
+            (&place, &false.into()),
+            "{damaged}: {told}"
+        );
+        assert_eq!(told["last_good"]["result"], "done", "{damaged}: {told}");
+    }
+}
+
+#[test]
 fn notes_are_not_kept_for_ever() {
     let (machine, _, repo) = backed_up();
     let gone = machine.path("gone");
@@ -284,6 +307,7 @@ fn the_units_call_a_failure_a_failure_and_try_again_where_that_helps() {
         assert!(values(&service, "Environment").iter().any(|set| set == "HOLDALL_RETRY_FOR=5m"));
         let timer = unit(&format!("{folder}holdall-backup.timer"));
         assert_eq!(values(&timer, "OnCalendar"), ["hourly"]);
+        assert_eq!(values(&timer, "Wants"), ["holdall-overdue.timer"]);
         for (timer, hours) in [("holdall-backup.timer", 1), ("holdall-overdue.timer", 24)] {
             let calendar = values(&unit(&format!("{folder}{timer}")), "OnCalendar").remove(0);
             let mut analyze = Command::new("systemd-analyze");

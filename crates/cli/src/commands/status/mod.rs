@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use holdall_diagnosis::runs::{RunKind, RunNote};
+use holdall_state::{KnownRuns, Receipts, run_goes_on};
 use holdall_sys::{Clock, SystemClock};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::lab::remembered;
 use crate::opening::connection::parse_duration;
-use crate::opening::open;
-use holdall_state::{KnownRuns, Receipts, run_goes_on};
+use crate::opening::open::{self, Where};
 use schedule::NextRun;
 use server::Seen;
 
@@ -87,14 +87,19 @@ impl Status {
         if let Err(error) = app.pairings() {
             unreadable.push(format!("{error:#}"));
         }
-        let Some(to) = remembered::place(app) else {
-            return Err(unknown_place(unreadable).into());
+        let known = KnownRuns::in_state(&app.folders.state);
+        let named = app.named_repository().map(Where::parse).transpose()?;
+        let place = remembered::place(app).zip(remembered::place_in_words(app));
+        // Where what would say it is damaged, the last run says it.
+        let noted = || known.runs.newest().map(|note| (note.to.clone(), note.place.clone()));
+        let is_damaged = named.is_none() && !unreadable.is_empty();
+        let place = place.or_else(|| noted().filter(|_| is_damaged));
+        let Some((to, place)) = place else {
+            return Err(unknown_place(app, unreadable).into());
         };
-        let place = remembered::place_in_words(app).unwrap_or_else(|| to.clone());
         // Asked while the rest is read.
         let asked = server::ask(app);
         let now_ns = SystemClock.now_ns();
-        let known = KnownRuns::in_state(&app.folders.state);
         if known.unreadable > 0 {
             let folder = app.folders.state.join("runs");
             unreadable.push(format!(
@@ -150,11 +155,15 @@ impl Status {
 }
 
 /// The refusal where it is not known of which repository to tell, with why.
-fn unknown_place(unreadable: Vec<String>) -> Refusal {
-    match unreadable.into_iter().next() {
-        Some(reason) => Refusal::new(Exit::Usage, reason)
+fn unknown_place(app: &App, unreadable: Vec<String>) -> Refusal {
+    match (app.named_repository(), unreadable.into_iter().next()) {
+        (Some(named), None) => {
+            Refusal::new(Exit::Usage, format!("this machine is not paired with {named}"))
+                .hint("`holdall pair` pairs it; leave -r out if the default repository is meant")
+        }
+        (_, Some(reason)) => Refusal::new(Exit::Usage, reason)
             .hint("put back a copy of it, or name the repository with -r"),
-        None => Refusal::new(
+        (None, None) => Refusal::new(
             Exit::Usage,
             "which repository? None was named, and this machine is not paired",
         )

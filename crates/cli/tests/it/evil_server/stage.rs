@@ -123,8 +123,12 @@ impl Stage {
     /// Everything that the desk keeps for good.
     pub(super) fn state(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = files_below(&self.desk.path("config")).into_iter();
-        // How fast runs were is no promise, and a run that ended well may add to it.
-        let files = files.filter(|file| !file.ends_with("speed-history.jsonl"));
+        // How fast runs were and what they came to is no promise: each run notes that.
+        let is_of_runs = |file: &PathBuf| {
+            file.ends_with("speed-history.jsonl")
+                || file.components().any(|part| part.as_os_str() == "runs")
+        };
+        let files = files.filter(|file| !is_of_runs(file));
         files.map(|file| (file.clone(), fs::read(file).unwrap())).collect()
     }
 
