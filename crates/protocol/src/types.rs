@@ -281,6 +281,14 @@ pub struct Usage {
     pub free_bytes: Option<u64>,
 }
 
+impl Usage {
+    /// The same without the room that there is, which changes with whatever else lies on the disk.
+    #[must_use]
+    pub fn without_room(self) -> Self {
+        Self { free_bytes: None, ..self }
+    }
+}
+
 /// Snapshots or blocks that are to be deleted, and are there until then. Times are in nanoseconds since 1970
 /// UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]

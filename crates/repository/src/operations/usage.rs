@@ -6,6 +6,9 @@ use holdall_protocol::Usage;
 use crate::store::Store;
 use crate::store::quota_reservations::Shortage;
 
+/// The room on a disk is rounded down to this, or a machine could see by it what others store.
+const ROOM_STEP_BYTES: u64 = 100_000_000;
+
 /// What a repository's keeper wants to know of it at a glance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Census {
@@ -40,6 +43,7 @@ impl Store {
     fn free_bytes(&self) -> Option<u64> {
         let folder = self.layout().root().path();
         let on_disk = holdall_sys::disk::free_bytes_if_told(folder).ok().flatten();
+        let on_disk = on_disk.map(|free| free - free % ROOM_STEP_BYTES);
         let quota = self.room().quota_bytes();
         let of_quota = quota.map(|quota| quota.saturating_sub(self.quota_used_bytes()));
         on_disk.into_iter().chain(of_quota).min()

@@ -16,8 +16,7 @@ use crate::auth::rights::{Right, Role};
 
 impl Accounts {
     /// Whether what the machine says that it had would count, if it were proven: only behind an
-    /// invite that is good and made for nobody else, and for a key that is not known, or a machine's: it may have been
-    /// paired as a new one before it said what it had.
+    /// invite that is good and made for nobody else, and for a key that is not known.
     ///
     /// # Errors
     /// [`ServerError::Refused`] for an invite that is not good.
@@ -29,7 +28,14 @@ impl Accounts {
         let state = self.state();
         let invite = state.usable_invite(&secret_hash(secret), key, self.now_ns())?;
         let is_open = invite.used.is_none() && invite.for_machine.is_none();
-        Ok(is_open && matches!(state.roles.get(&key), None | Some(Role::Machine { .. })))
+        Ok(is_open && !state.roles.contains_key(&key))
+    }
+
+    /// Whether the same counts for a key that is known: one of a machine that was paired as a new one before it said what
+    /// it had.
+    pub(crate) fn may_go_back(&self, key: PublicKey, former: &FormerAccount) -> bool {
+        let state = self.state();
+        matches!(state.roles.get(&key), Some(Role::Machine { machine, .. }) if *machine != former.machine)
     }
 }
 

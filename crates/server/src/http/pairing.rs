@@ -30,7 +30,8 @@ pub(super) async fn pair(
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
     // Who has no invite takes no slot and no thread.
     let wants_proof = state.accounts.wants_proof(&secret, key).map_err(RepositoryError::from)?;
-    let former = request.former().filter(|_| wants_proof);
+    let counts = |former: &_| wants_proof || state.accounts.may_go_back(key, former);
+    let former = request.former().filter(counts);
     let _slot = match former {
         Some(_) => Some(state.proof_slot().await?),
         None => None,

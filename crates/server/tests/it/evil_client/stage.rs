@@ -76,7 +76,11 @@ impl Stage {
             let repository = machine.connect();
             let query = RecordQuery { limit: 100, ..RecordQuery::default() };
             let records = repository.records(&query).unwrap();
-            (repository.usage().unwrap(), records, repository.describe().unwrap().wrappings)
+            (
+                repository.usage().unwrap().without_room(),
+                records,
+                repository.describe().unwrap().wrappings,
+            )
         };
         [&self.machine, &self.victim, &self.reader].map(of).into()
     }
