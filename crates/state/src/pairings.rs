@@ -40,6 +40,13 @@ impl Pairing {
         Ok(PublicKey::from_bytes(*bytes))
     }
 
+    /// Whether it is with another server at an address and for a repository of the same name, so that the other one is to be
+    /// had there no more.
+    pub fn takes_place_of(&self, other: &Self) -> bool {
+        let is_there = self.addresses.iter().any(|address| other.is_at(address));
+        is_there && self.name == other.name && self.identity != other.identity
+    }
+
     /// Whether that is one of its server's known addresses.
     pub fn is_at(&self, address: &str) -> bool {
         self.addresses.iter().any(|of| of == address)
@@ -154,7 +161,9 @@ impl Pairings {
     /// # Errors
     /// If it cannot be written.
     pub fn keep(&mut self, pairing: Pairing, as_default: bool) -> Result<(), StateError> {
-        let as_default = as_default || self.default_besides(&pairing.repository).is_none();
+        let default = self.default_besides(&pairing.repository);
+        let as_default =
+            as_default || default.is_none_or(|default| pairing.takes_place_of(default));
         self.all.retain(|other| other.repository != pairing.repository);
         let at = if as_default { self.all.len() } else { self.all.len().saturating_sub(1) };
         self.all.insert(at, pairing);
@@ -220,6 +229,23 @@ mod tests {
             repository: format!("{name}@{address}"),
             reads_only: false,
         }
+    }
+
+    #[test]
+    fn who_takes_a_server_s_place_under_its_name_is_found_and_the_default_at_once() {
+        let state = tempfile::tempdir().unwrap();
+        let mut pairings = Pairings::read(state.path()).unwrap();
+        pairings.keep(pairing("a:1", "laptop"), true).unwrap();
+        let anew = Pairing {
+            identity: "08".repeat(32),
+            repository: "anew".into(),
+            ..pairing("a:1", "laptop")
+        };
+        pairings.keep(anew.clone(), false).unwrap();
+        assert_eq!(pairings.default(), Some(&anew));
+        assert_eq!(pairings.find("a:1", "laptop"), Some(&anew));
+        pairings.keep(pairing("b:1", "laptop"), false).unwrap();
+        assert_eq!(pairings.default(), Some(&anew), "another address takes no place");
     }
 
     #[test]
