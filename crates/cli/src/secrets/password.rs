@@ -222,14 +222,16 @@ fn from_file(path: &Path, what: &str) -> Result<Zeroizing<String>> {
 }
 
 fn from_command(command: &str, what: &str) -> Result<Zeroizing<String>> {
-    let failed = || format!("cannot get the {what} from the command {command:?}");
+    // Its arguments may be secrets, and messages are logged, noted and mailed.
+    let program = command.split_whitespace().next().unwrap_or_default();
+    let failed = || format!("cannot get the {what} from the command {program:?}");
     let mut child = Command::new("sh")
         .args(["-c", command])
         .stdout(Stdio::piped())
         .spawn()
         .with_context(failed)?;
     let output = child.stdout.take().map(read).transpose().with_context(failed)?;
-    let text = text_of(&output.unwrap_or_default(), what, &format!("the command {command:?}"));
+    let text = text_of(&output.unwrap_or_default(), what, &format!("the command {program:?}"));
     let status = child.wait().with_context(failed)?;
     anyhow::ensure!(text.is_err() || status.success(), "{}: {status}", failed());
     Ok(text?)
