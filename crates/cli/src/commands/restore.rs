@@ -123,6 +123,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         strict: args.strict,
         dry_run: args.dry_run,
         verify: args.verify,
+        in_place: false,
         select: match patterns.is_empty() {
             true => None,
             false => {
@@ -146,6 +147,13 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         true => RestoreOptions { overwrite: Some(Overwrite::Never), ..options },
         false => options,
     };
+    let options = RestoreOptions { in_place: in_place.is_some(), ..options };
+    for unfinished in in_place.iter().flat_map(|place| &place.unfinished) {
+        app.output.note(format_args!(
+            "{0} holds a restore that was not finished: delete it, or finish it with `--target {0} --overwrite always`",
+            unfinished.display()
+        ));
+    }
     let traffic = || access.repository().traffic().received_bytes;
     let before = traffic();
     let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;

@@ -2,10 +2,11 @@
 //! relative, and the target may be named as `cp` has it.
 
 use std::fs;
+use std::os::unix::fs::{chown, lchown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::house::{Machine, Outcome, files_below, text};
+use crate::house::{Machine, Outcome, files_below, is_root, text};
 
 /// A machine with a key that is kept, a repository, and a snapshot of a folder with letters.
 fn backed_up() -> (Machine, PathBuf, PathBuf) {
@@ -148,4 +149,51 @@ fn times_are_those_of_the_zone_that_tz_names() {
         let said = Outcome::of(command.env("TZ", zone)).expect(0).stdout;
         assert!(said.contains(&format!("2026-07-01 {hour}")), "{zone}: {said}");
     }
+}
+
+#[test]
+fn root_is_led_nowhere_else_by_a_link_of_another_user() {
+    if !is_root("whose links are followed") {
+        return;
+    }
+    let (machine, home, repo) = backed_up();
+    let (letters, elsewhere) = (home.join("letters"), machine.path("elsewhere"));
+    fs::create_dir(&elsewhere).unwrap();
+    fs::rename(&letters, home.join("moved")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &letters).unwrap();
+    lchown(&letters, Some(65534), Some(65534)).unwrap();
+    chown(&home, Some(65534), Some(65534)).unwrap();
+    for path in ["letters", "letters/will.odt", "letters/old"] {
+        for overwrite in [&[][..], &["--overwrite", "always"]] {
+            let path = format!("latest:{path}");
+            let args = [&["restore", &*path], overwrite].concat();
+            let outcome = run_in(&machine, &home, &repo, &args);
+            assert_eq!(names(&elsewhere), [""; 0], "{path}");
+            // The link itself stays, and its folder is restored beside it.
+            let is_beside = path == "latest:letters" && overwrite.is_empty();
+            let ended = outcome.expect(if is_beside { 0 } else { 1 });
+            assert!(is_beside || ended.stderr.contains("symbolic link"), "{}", ended.stderr);
+        }
+    }
+    // Root's own link leads where root wants.
+    lchown(&letters, Some(0), Some(0)).unwrap();
+    chown(&home, Some(0), Some(0)).unwrap();
+    run_in(&machine, &home, &repo, &["restore", "latest:letters/will.odt"]).expect(0);
+    assert_eq!(names(&elsewhere), ["will.odt"]);
+}
+
+#[test]
+fn what_a_killed_restore_left_is_not_taken_for_another_snapshot_s_file() {
+    let (machine, home, repo) = backed_up();
+    let letters = home.join("letters");
+    fs::write(letters.join("will.odt"), "mine").unwrap();
+    let said = run_in(&machine, &letters, &repo, &["restore", "latest:will.odt"]).expect(0).stdout;
+    let beside = names(&letters).into_iter().find(|name| name.contains("restored-")).unwrap();
+    assert!(said.contains(&beside), "{said}");
+    // As it was called by an earlier version, and can be made by anybody.
+    let left = letters.join(format!(".{beside}-2.unfinished"));
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("will.odt"), "not from the snapshot").unwrap();
+    run_in(&machine, &letters, &repo, &["restore", "latest:will.odt"]).expect(0);
+    assert_eq!(fs::read(letters.join(format!("{beside}-2"))).unwrap(), b"first");
 }

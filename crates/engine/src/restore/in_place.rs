@@ -9,8 +9,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_sys::guarded;
 
+use super::mark;
 use crate::EngineError;
 
 /// Where something is restored, and what it is called then.
@@ -20,6 +22,8 @@ pub struct InPlace {
     pub target: PathBuf,
     /// What it is called in the end.
     pub name: PathBuf,
+    /// Folders in its way in which a restore was not finished: what is in them may be half-made.
+    pub unfinished: Vec<PathBuf>,
     /// Where it is until then, if it is a file that gets another name.
     until_whole: Option<PathBuf>,
 }
@@ -30,26 +34,29 @@ impl InPlace {
     pub fn of(path: &[u8], is_dir: bool, may_overwrite: bool, date: &str) -> Self {
         let path = Path::new(OsStr::from_bytes(path));
         let folder = path.parent().unwrap_or(Path::new("/"));
-        let is_free = |place: &Path| match fs::symlink_metadata(place) {
-            Err(_) => true,
-            Ok(found) if is_dir && found.is_dir() => {
-                fs::read_dir(place).is_ok_and(|mut all| all.next().is_none())
-            }
-            Ok(_) => false,
-        };
-        if may_overwrite || is_free(path) {
+        if may_overwrite || is_free(path, is_dir) {
             let target = if is_dir { path } else { folder };
-            return Self { target: target.to_owned(), name: path.to_owned(), until_whole: None };
+            return Self::at(target.to_owned(), path.to_owned());
         }
-        let name = beside(path, date, is_free);
+        let (name, taken) = beside(path, date, is_dir);
+        let is_unfinished = |taken: &PathBuf| is_dir && taken.join(mark_name()).exists();
+        let unfinished = taken.into_iter().filter(is_unfinished).collect();
         if is_dir {
-            return Self { target: name.clone(), name, until_whole: None };
+            return Self { unfinished, ..Self::at(name.clone(), name) };
         }
-        let hidden =
-            [b".", name.file_name().unwrap_or_default().as_bytes(), b".unfinished"].concat();
+        // Of a restore that was killed before it could give a file its name, nothing is taken for this one's.
+        let mut random = [0; 8];
+        SystemEntropy.fill(&mut random);
+        let hidden = format!(".{:016x}.unfinished", u64::from_le_bytes(random));
+        let own = path.file_name().unwrap_or_default();
+        let hidden = [b".", own.as_bytes(), hidden.as_bytes()].concat();
         let target = folder.join(OsString::from_vec(hidden));
-        let until_whole = target.join(path.file_name().unwrap_or_default());
-        Self { target, name, until_whole: Some(until_whole) }
+        let until_whole = Some(target.join(own));
+        Self { until_whole, ..Self::at(target, name) }
+    }
+
+    fn at(target: PathBuf, name: PathBuf) -> Self {
+        Self { target, name, unfinished: Vec::new(), until_whole: None }
     }
 
     /// Gives a restored file its name; whether it is there.
@@ -69,14 +76,29 @@ impl InPlace {
         // What else is in it stays.
         let _ = fs::remove_dir(&self.target);
         let folder = self.name.parent().unwrap_or(Path::new("/"));
-        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        let synced = guarded::place(folder).sync_dir();
         synced.map_err(|error| EngineError::io(format!("syncing {}", folder.display()), error))?;
         Ok(is_there)
     }
 }
 
-/// A name beside that of `path` that is free.
-fn beside(path: &Path, date: &str, is_free: impl Fn(&Path) -> bool) -> PathBuf {
+fn mark_name() -> &'static OsStr {
+    OsStr::from_bytes(mark::NAME)
+}
+
+/// Whether nothing is there, or nothing is in a folder that is to be restored.
+fn is_free(place: &Path, is_dir: bool) -> bool {
+    match fs::symlink_metadata(place) {
+        Err(_) => true,
+        Ok(found) if is_dir && found.is_dir() => {
+            fs::read_dir(place).is_ok_and(|mut all| all.next().is_none())
+        }
+        Ok(_) => false,
+    }
+}
+
+/// A name beside that of `path` that is free, and those that are not, with `path` itself.
+fn beside(path: &Path, date: &str, is_dir: bool) -> (PathBuf, Vec<PathBuf>) {
     let named = |number: u64| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".restored-{date}"));
@@ -85,8 +107,15 @@ fn beside(path: &Path, date: &str, is_free: impl Fn(&Path) -> bool) -> PathBuf {
         }
         PathBuf::from(name)
     };
-    let free = (1..1000).map(named).find(|name| is_free(name));
-    free.unwrap_or_else(|| named(1000))
+    let mut taken = vec![path.to_owned()];
+    for number in 1..1000 {
+        let name = named(number);
+        if is_free(&name, is_dir) {
+            return (name, taken);
+        }
+        taken.push(name);
+    }
+    (named(1000), taken)
 }
 
 /// Renames, unless something has that name by now.
@@ -97,7 +126,7 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
             if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported)
                 && to.symlink_metadata().is_err() =>
         {
-            fs::rename(from, to)
+            guarded::place(from).rename(&guarded::place(to))
         }
         renamed => renamed,
     }
@@ -123,6 +152,13 @@ mod tests {
         fs::write(at("letters/x"), "x").unwrap();
         assert_eq!(of("letters", true, false).target, at("letters.restored-2026-11-29"));
         assert_eq!(of("letters", true, true).target, at("letters"));
+        let unfinished = at("letters.restored-2026-11-29");
+        assert_eq!(of("letters", true, false).unfinished, Vec::<PathBuf>::new());
+        fs::create_dir(&unfinished).unwrap();
+        fs::write(unfinished.join(mark_name()), "").unwrap();
+        let next = of("letters", true, false);
+        assert_eq!(next.target, at("letters.restored-2026-11-29-2"));
+        assert_eq!(next.unfinished, [unfinished]);
         assert_eq!(of("will.odt", false, true).target, folder.path());
 
         let first = of("will.odt", false, false);
@@ -131,6 +167,8 @@ mod tests {
         assert!(!first.finish().unwrap() && !first.target.exists());
         fs::create_dir(&first.target).unwrap();
         fs::write(first.target.join("will.odt"), "old").unwrap();
+        let second = of("will.odt", false, false);
+        assert_ne!(first.target, second.target, "what was left is not taken for its own");
         assert!(first.finish().unwrap() && !first.target.exists());
         assert_eq!(fs::read(&first.name).unwrap(), b"old");
         assert_eq!(of("will.odt", false, false).name, at("will.odt.restored-2026-11-29-2"));

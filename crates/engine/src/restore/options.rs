@@ -41,6 +41,8 @@ pub struct RestoreOptions {
     pub dry_run: bool,
     /// Read back everything that was written.
     pub verify: bool,
+    /// The target is where it was backed up from, and was not typed: root follows no link of another user to it.
+    pub in_place: bool,
     /// Which entries to restore; `None` is all.
     pub select: Option<Selection>,
 }

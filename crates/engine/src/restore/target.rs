@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use holdall_format::SessionId;
-use holdall_sys::TargetDir;
+use holdall_sys::{TargetDir, guarded};
 use holdall_tree::{Entry, EntryKind, PathKey, lookup};
 
 use super::immutable::if_immutable;
@@ -81,9 +81,13 @@ pub(super) fn open(
         let reason = "it is not empty: choose another directory, or say what to overwrite";
         unusable(reason.to_owned())
     };
+    let open = match options.in_place {
+        true => TargetDir::open_guarded,
+        false => TargetDir::open_root,
+    };
     if options.dry_run {
         // Nothing is made in it, and the target need not exist.
-        let is_there = TargetDir::open_root(target);
+        let is_there = open(target);
         if options.overwrite.is_none() && is_there.is_ok_and(|root| holds_something(&root)) {
             return Err(refused());
         }
@@ -91,12 +95,14 @@ pub(super) fn open(
         let root = root.map_err(|error| unusable(error.to_string()))?;
         return Ok(Target { root, kept: true, was_empty: false });
     }
-    std::fs::create_dir_all(target)
-        .map_err(|error| (if_immutable(&error), error))
+    let made = match options.in_place {
+        true => guarded::make_folders(target, 0o777),
+        false => std::fs::create_dir_all(target),
+    };
+    made.map_err(|error| (if_immutable(&error), error))
         .map_err(|(why, error)| format!("it cannot be made: {error}{why}; name another folder"))
         .map_err(unusable)?;
-    let root = TargetDir::open_root(target)
-        .map_err(|error| unusable(format!("it cannot be opened: {error}")))?;
+    let root = open(target).map_err(|error| unusable(format!("it cannot be opened: {error}")))?;
     let holds_something = holds_something(&root);
     if holds_something && options.overwrite.is_none() {
         return Err(refused());

@@ -11,6 +11,9 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dev, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use super::own_links;
+#[cfg(doc)]
+use super::unfit::Unfit;
 use crate::{DeviceNumber, Dir, FileKind, Name};
 
 const OPEN_DIR: OFlags =
@@ -34,6 +37,15 @@ impl TargetDir {
     pub fn open_root(path: &Path) -> io::Result<Self> {
         let flags = OPEN_DIR.difference(OFlags::NOFOLLOW);
         Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+    }
+
+    /// The same of a path that nobody typed: root is led there by no link that another user can have made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TargetDir::open_root`], and [`Unfit::Link`].
+    pub fn open_guarded(path: &Path) -> io::Result<Self> {
+        Ok(own_links::open(path, OPEN_DIR.difference(OFlags::NOFOLLOW))?.into())
     }
 
     /// Reads this directory: its entries and their metadata.
