@@ -10,7 +10,7 @@ use holdall_engine::EngineError;
 use holdall_format::WrappingKind;
 use holdall_lab::LabError;
 use holdall_lab::report::ReportError;
-use holdall_protocol::RepositoryError;
+use holdall_protocol::{Denial, RepositoryError};
 use holdall_server::ServerError;
 use holdall_state::{NOT_THERE, StateError, StateFile};
 use holdall_sys::limits::Lack;
@@ -190,11 +190,7 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
         Exit::WrongKey => {
             "check the password (--password-file, HOLDALL_PASSWORD), or the key (--identity)"
         }
-        Exit::NotAllowed => {
-            "ask the server's administrator what `holdall admin machines` and `holdall admin \
-             repositories` tell, or for a new invite (`holdall invite`); if the server forgot this \
-             machine, run `holdall pair --again`"
-        }
+        Exit::NotAllowed => return denial(error).and_then(of_denial).map(str::to_owned),
         Exit::Unreachable => "is `holdall serve` running there, and the address right?",
         Exit::Damage => "`holdall check --verify all` finds out what is affected",
         _ => return None,
@@ -276,6 +272,47 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
         return Some(of_lack(lack));
     }
     system_cause(error).and_then(of_system).or_else(|| of_crypto_cause(crypto_error(error)?))
+}
+
+/// Why something is not allowed.
+fn denial(error: &anyhow::Error) -> Option<Denial> {
+    match repository_error(error) {
+        Some(RepositoryError::NotAllowed { cause, .. }) => Some(*cause),
+        _ => None,
+    }
+}
+
+/// What helps against a cause for which something is not allowed: one command, and where to type it.
+fn of_denial(cause: Denial) -> Option<&'static str> {
+    Some(match cause {
+        Denial::Quota => {
+            "on the server: `holdall admin quota NAME SIZE` gives the repository more room"
+        }
+        Denial::ReadOnly => {
+            "on the server: `holdall admin rights NAME backup` lets this computer back up"
+        }
+        Denial::RecoveryKit => {
+            "to back up, too, pair by an invite: on the server `holdall invite --for NAME`, then here \
+             `holdall pair - --kit FILE`"
+        }
+        Denial::RevokedKey => {
+            "on the server: `holdall invite --for NAME`; with that invite, `holdall pair` lets this \
+             computer in again"
+        }
+        Denial::Invite => "on the server: `holdall invite` prints another one",
+        Denial::UnknownMachine => {
+            "if the server was set up anew: `holdall invite` there, then here `holdall pair --again`"
+        }
+        Denial::Deletion => {
+            "on the server: `holdall admin forget NAME ID`, `holdall admin prune NAME`; or give the token of \
+             `holdall admin token NAME` here with --admin-token-file"
+        }
+        Denial::Explained => return None,
+        _ => {
+            "on the server: `holdall admin machines` and `holdall admin repositories` show what this \
+             computer may do"
+        }
+    })
 }
 
 /// What helps where a file of the state folder is damaged, or what was named is no report.

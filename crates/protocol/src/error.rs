@@ -1,6 +1,34 @@
 //! Why a repository did not do what it was asked.
 
 use holdall_format::{FormatError, ObjectId, RecordHash, SessionId};
+use serde::{Deserialize, Serialize};
+
+/// Why something is not allowed, as far as another remedy belongs to it. An unknown cause reads as [`Denial::Other`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Denial {
+    /// The repository's quota is reached.
+    Quota,
+    /// The machine has the right to restore only.
+    ReadOnly,
+    /// A recovery kit signed in, which restores only.
+    RecoveryKit,
+    /// The machine's key was revoked.
+    RevokedKey,
+    /// The invite is unknown, used or expired.
+    Invite,
+    /// The key that signed in belongs to no machine.
+    UnknownMachine,
+    /// A machine asks for a deletion without an administrator's token.
+    Deletion,
+    /// What helps stands in the reason.
+    Explained,
+    /// Any other cause.
+    #[default]
+    #[serde(other)]
+    Other,
+}
 
 /// Why a request to a repository failed. Nothing acknowledged before is lost by any of these.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +59,8 @@ pub enum RepositoryError {
     NotAllowed {
         /// What is not allowed and what would be needed.
         reason: String,
+        /// What kind of cause it is.
+        cause: Denial,
     },
     /// The server cannot be reached, or the connection was lost for longer than the retry time.
     #[error("the server at {address} cannot be reached: {reason}")]
@@ -113,6 +143,11 @@ pub enum RepositoryError {
 const SOMEBODY: &str = "another process";
 
 impl RepositoryError {
+    /// A refusal for that cause.
+    pub fn denied(cause: Denial, reason: impl Into<String>) -> Self {
+        Self::NotAllowed { reason: reason.into(), cause }
+    }
+
     /// Says why stored bytes were refused: for another version, or because they are damaged.
     pub fn unreadable(what: impl Into<String>, error: &FormatError) -> Self {
         let (what, reason) = (what.into(), error.to_string());

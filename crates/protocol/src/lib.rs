@@ -45,7 +45,7 @@ pub use client::{
     ClientOptions, HttpRepository, MeasuredServer, ServerAddress, UploadWaits, WireMeter,
     shown_identity,
 };
-pub use error::RepositoryError;
+pub use error::{Denial, RepositoryError};
 pub use identity::{MachineIdentity, fingerprint};
 pub use invite::{INVITE_MAX_ADDRESSES, Invite, InviteError};
 pub use known_records::{ListedRecord, RecordQuery, RecordsDigest, RecordsDigesting};

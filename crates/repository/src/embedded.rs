@@ -11,10 +11,10 @@ use holdall_format::{
     WrappingSet,
 };
 use holdall_protocol::{
-    BlockPage, BlockProbe, Buried, CommitAnswer, Compacting, Description, Fetched, ListedRecord,
-    NewRepository, OwnedRepository, PruneReport, ReadSessions, RecordQuery, RepairReport,
-    Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport, SessionGrant,
-    SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
+    BlockPage, BlockProbe, Buried, CommitAnswer, Compacting, Denial, Description, Fetched,
+    ListedRecord, NewRepository, OwnedRepository, PruneReport, ReadSessions, RecordQuery,
+    RepairReport, Repository, RepositoryError, RequestTimes, ScrubProgress, ScrubReport,
+    SessionGrant, SessionPurpose, SparseBlock, Superseding, Traffic, Usage,
 };
 use holdall_sys::Clock;
 
@@ -96,8 +96,8 @@ impl EmbeddedRepository {
     fn owned(&self) -> Result<Arc<Store>, RepositoryError> {
         match &self.source {
             Source::Shared(_) => {
-                let reason = "whoever keeps the repository for others deletes".into();
-                Err(RepositoryError::NotAllowed { reason })
+                let reason = "whoever keeps the repository for others deletes";
+                Err(RepositoryError::denied(Denial::Other, reason))
             }
             Source::Place(place) => place.store(Access::Write),
         }

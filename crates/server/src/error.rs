@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use holdall_protocol::RepositoryError;
 use holdall_protocol::tls::TlsError;
+use holdall_protocol::{Denial, RepositoryError};
 
 /// Why something that concerns the whole server failed.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +88,7 @@ impl ServerError {
 impl From<ServerError> for RepositoryError {
     fn from(error: ServerError) -> Self {
         match error {
-            ServerError::Refused { reason } => Self::NotAllowed { reason },
+            ServerError::Refused { reason } => Self::denied(Denial::Other, reason),
             ServerError::Io { what, source, .. } => Self::io(what, source),
             ServerError::Repository(error) => error,
             other => Self::Io {

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use holdall_format::RecordHash;
 use holdall_protocol::{
-    AdminToken, Announced, AskedPrune, Compacting, OwnedRepository, Repository, RepositoryError,
-    ServedRepository, WaitingDeletion,
+    AdminToken, Announced, AskedPrune, Compacting, Denial, OwnedRepository, Repository,
+    RepositoryError, ServedRepository, WaitingDeletion,
 };
 
 /// Why a machine may not delete.
-const DELETING: &str = "a server lets no machine delete without an administrator's token (`holdall \
-                        admin token`, then --admin-token-file); its rules for keeping, and its \
-                        administrator, do (`holdall admin retention`, `forget` and `prune`)";
+const DELETING: &str = "a server lets no machine delete without an administrator's token";
 /// Why a directory takes no token.
 const NO_TOKEN: &str = "only a server takes an administrator's token; in a directory, whoever may \
                         write there deletes without one";
@@ -44,7 +42,7 @@ impl Keeper {
     pub(crate) fn to_repair(&self) -> Result<&dyn OwnedRepository, RepositoryError> {
         match self {
             Self::Directory(owned) => Ok(owned.as_ref()),
-            Self::Server(_) => Err(not_allowed(REPAIRING)),
+            Self::Server(_) => Err(explained(REPAIRING)),
         }
     }
 
@@ -55,7 +53,7 @@ impl Keeper {
     pub(crate) fn to_give_up(&self) -> Result<&dyn OwnedRepository, RepositoryError> {
         match self {
             Self::Directory(owned) => Ok(owned.as_ref()),
-            Self::Server(_) => Err(not_allowed(DELETING)),
+            Self::Server(_) => Err(RepositoryError::denied(Denial::Deletion, DELETING)),
         }
     }
 
@@ -124,8 +122,8 @@ impl Keeper {
         match (self, token) {
             (Self::Directory(owned), None) => Ok(Deleting::Owned(owned.as_ref())),
             (Self::Server(served), Some(token)) => Ok(Deleting::Served(served.as_ref(), token)),
-            (Self::Directory(_), Some(_)) => Err(not_allowed(NO_TOKEN)),
-            (Self::Server(_), None) => Err(not_allowed(DELETING)),
+            (Self::Directory(_), Some(_)) => Err(explained(NO_TOKEN)),
+            (Self::Server(_), None) => Err(RepositoryError::denied(Denial::Deletion, DELETING)),
         }
     }
 }
@@ -136,6 +134,6 @@ enum Deleting<'a> {
     Served(&'a dyn ServedRepository, &'a AdminToken),
 }
 
-fn not_allowed(reason: &str) -> RepositoryError {
-    RepositoryError::NotAllowed { reason: reason.into() }
+fn explained(reason: &str) -> RepositoryError {
+    RepositoryError::denied(Denial::Explained, reason)
 }

@@ -35,6 +35,7 @@ mod full;
 mod golden;
 mod gone_on;
 mod help;
+mod hints;
 mod histories;
 mod house;
 mod in_place;

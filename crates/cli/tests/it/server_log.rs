@@ -67,7 +67,7 @@ fn snapshots_readings_and_refusals_have_a_line_each_with_name_address_bytes_and_
         "Z desk at 127.0.0.1: snapshot ",
         "Z desk at 127.0.0.1: read, 3.",
         "a recovery kit of desk at 127.0.0.1: read, 3.",
-        "desk at 127.0.0.1: open session: not allowed: it may only read",
+        "desk at 127.0.0.1: open session: not allowed: this computer may only restore, not back up",
     ] {
         let of_it: Vec<_> = lines.iter().filter(|line| line.contains(part)).collect();
         assert_eq!(of_it.len(), 1, "{part}: {lines:#?}");

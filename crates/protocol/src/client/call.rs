@@ -15,7 +15,7 @@ use super::turns::{Turn, Turns};
 use super::{ClientOptions, ServerAddress};
 use crate::tls::TlsError;
 use crate::wire::{ErrorAnswer, Frames, RepositoryVerb, Route, WireError};
-use crate::{MachineIdentity, RepositoryError, Traffic};
+use crate::{Denial, MachineIdentity, RepositoryError, Traffic};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -386,7 +386,7 @@ impl Caller {
             WireError::Repository(error) => return error,
             WireError::UnknownMachine => {
                 let reason = format!("{} does not know this machine; pair it anew", self.hosts);
-                return RepositoryError::NotAllowed { reason };
+                return RepositoryError::denied(Denial::UnknownMachine, reason);
             }
             WireError::TooLarge { limit_bytes } => format!("more than {limit_bytes} bytes"),
             WireError::NoSuchRoute => "the server does not know this request".into(),

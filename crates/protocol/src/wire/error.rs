@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::MAX_ERROR_BYTES;
 use super::control::to_json;
 use super::text::Text;
-use crate::RepositoryError;
+use crate::{Denial, RepositoryError};
 
 /// Most missing ids that an error names.
 const MAX_NAMED_IDS: usize = 1000;
@@ -48,21 +48,52 @@ impl From<FormatError> for WireError {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "error", rename_all = "kebab-case")]
 enum Kind {
-    NoRepository { place: String },
-    AlreadyExists { place: String },
-    InUse { place: String },
-    NotAllowed { reason: String },
-    Refused { reason: String },
-    NoSession { session: Text<SessionId> },
-    HeadMoved { head: Option<Text<RecordHash>> },
+    NoRepository {
+        place: String,
+    },
+    AlreadyExists {
+        place: String,
+    },
+    InUse {
+        place: String,
+    },
+    NotAllowed {
+        reason: String,
+        #[serde(default)]
+        cause: Denial,
+    },
+    Refused {
+        reason: String,
+    },
+    NoSession {
+        session: Text<SessionId>,
+    },
+    HeadMoved {
+        head: Option<Text<RecordHash>>,
+    },
     OtherRecords,
-    MissingObjects { ids: Vec<Text<ObjectId>> },
-    Damaged { what: String, reason: String },
-    OtherFormat { what: String, reason: String },
-    NoRoom { place: String },
-    Io { what: String, reason: String },
+    MissingObjects {
+        ids: Vec<Text<ObjectId>>,
+    },
+    Damaged {
+        what: String,
+        reason: String,
+    },
+    OtherFormat {
+        what: String,
+        reason: String,
+    },
+    NoRoom {
+        place: String,
+    },
+    Io {
+        what: String,
+        reason: String,
+    },
     UnknownMachine,
-    TooLarge { limit_bytes: u64 },
+    TooLarge {
+        limit_bytes: u64,
+    },
     NoSuchRoute,
     TooManyRequests,
     Busy,
@@ -176,7 +207,7 @@ impl From<RepositoryError> for Kind {
             RepositoryError::NoRepository { place } => Self::NoRepository { place },
             RepositoryError::AlreadyExists { place } => Self::AlreadyExists { place },
             RepositoryError::InUse { place, .. } => Self::InUse { place },
-            RepositoryError::NotAllowed { reason } => Self::NotAllowed { reason },
+            RepositoryError::NotAllowed { reason, cause } => Self::NotAllowed { reason, cause },
             RepositoryError::Refused { reason } => Self::Refused { reason },
             RepositoryError::NoSession { session } => Self::NoSession { session: Text(session) },
             RepositoryError::HeadMoved { head } => Self::HeadMoved { head: head.map(Text) },
@@ -207,7 +238,7 @@ impl From<Kind> for WireError {
             Kind::NoRepository { place } => RepositoryError::NoRepository { place },
             Kind::AlreadyExists { place } => RepositoryError::AlreadyExists { place },
             Kind::InUse { place } => RepositoryError::in_use(place),
-            Kind::NotAllowed { reason } => RepositoryError::NotAllowed { reason },
+            Kind::NotAllowed { reason, cause } => RepositoryError::NotAllowed { reason, cause },
             Kind::Refused { reason } => RepositoryError::Refused { reason },
             Kind::NoSession { session } => RepositoryError::NoSession { session: session.0 },
             Kind::HeadMoved { head } => {
@@ -239,7 +270,7 @@ mod tests {
             (404, of(RepositoryError::NoRepository { place: text() })),
             (409, of(RepositoryError::AlreadyExists { place: text() })),
             (409, of(RepositoryError::in_use(text()))),
-            (403, of(RepositoryError::NotAllowed { reason: text() })),
+            (403, of(RepositoryError::denied(Denial::Quota, text()))),
             (400, of(RepositoryError::Refused { reason: text() })),
             (404, of(RepositoryError::NoSession { session: SessionId::from_bytes([1; 16]) })),
             (409, of(RepositoryError::HeadMoved { head: None })),
@@ -265,6 +296,17 @@ mod tests {
             assert_eq!(answer.status, status, "{shown}");
             let read = ErrorAnswer::read(status, &answer.body);
             assert_eq!(format!("{read:?}"), shown);
+        }
+    }
+
+    #[test]
+    fn a_cause_that_an_older_or_newer_server_names_reads_as_another_one() {
+        for cause in ["", r#","cause":"of-tomorrow""#] {
+            let body = format!(r#"{{"error":"not-allowed","reason":"x"{cause}}}"#);
+            let read = ErrorAnswer::read(403, body.as_bytes());
+            let shown =
+                format!("{:?}", WireError::from(RepositoryError::denied(Denial::Other, "x")));
+            assert_eq!(format!("{read:?}"), shown, "{cause}");
         }
     }
 

@@ -10,7 +10,7 @@ use holdall_format::{
     BlockKind, MachineId, ObjectId, PublicKey, Receipt, Record, RecordHash, RecordHead, RecordKind,
     SessionId, SignedContext, StoredRecord,
 };
-use holdall_protocol::{CommitAnswer, RepositoryError};
+use holdall_protocol::{CommitAnswer, Denial, RepositoryError};
 
 use crate::opening::open::set_aside;
 use crate::reachability::closure::Descend;
@@ -78,8 +78,8 @@ impl Store {
             return Err(refused("the record is of another repository"));
         }
         if head.machine != *machine || head.key != *key {
-            let reason = "a machine commits records of its own, signed by its own key".into();
-            return Err(RepositoryError::NotAllowed { reason });
+            let reason = "a machine commits records of its own, signed by its own key";
+            return Err(RepositoryError::denied(Denial::Other, reason));
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use holdall_format::{ObjectId, PublicKey, ReceiptSigner, RepositoryConfig, RepositoryId};
-use holdall_protocol::{Repair, RepositoryError};
+use holdall_protocol::{Denial, Repair, RepositoryError};
 use holdall_sys::Clock;
 
 use crate::append::appender::Appender;
@@ -457,8 +457,8 @@ impl Store {
     /// What appends blocks, for as long as the lease is held.
     pub(crate) fn appender(&self) -> Result<&Appender, RepositoryError> {
         self.lease.check()?;
-        let writer = self.writer.as_ref().ok_or_else(|| RepositoryError::NotAllowed {
-            reason: "the repository is open for reading only".into(),
+        let writer = self.writer.as_ref().ok_or_else(|| {
+            RepositoryError::denied(Denial::Other, "the repository is open for reading only")
         })?;
         Ok(&writer.appender)
     }

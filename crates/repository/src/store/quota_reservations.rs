@@ -8,7 +8,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use holdall_protocol::RepositoryError;
+use holdall_protocol::{Denial, RepositoryError};
 
 /// By how many bytes records and wrappings may pass any quota, and by which part of it besides.
 const RESERVE_BYTES: u64 = 1 << 20;
@@ -118,7 +118,7 @@ impl QuotaReservations {
                  {asked_bytes} more were asked for"
             );
             taken.refused_for = Some(Shortage::Quota);
-            return Err(RepositoryError::NotAllowed { reason });
+            return Err(RepositoryError::denied(Denial::Quota, reason));
         }
         taken.used_bytes = then_bytes;
         taken.puts += 1;

@@ -85,7 +85,7 @@ fn bytes_in(dir: &Path) -> u64 {
 }
 
 fn is_over_quota(answer: &Result<(), RepositoryError>) -> bool {
-    matches!(answer, Err(RepositoryError::NotAllowed { reason }) if reason.contains("quota"))
+    matches!(answer, Err(RepositoryError::NotAllowed { reason, .. }) if reason.contains("quota"))
 }
 
 #[test]

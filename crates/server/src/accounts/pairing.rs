@@ -1,7 +1,7 @@
 //! Taking an invite: a key becomes a machine, or the new key of one.
 
 use holdall_format::{MachineId, PublicKey};
-use holdall_protocol::FormerAccount;
+use holdall_protocol::{Denial, FormerAccount, RepositoryError};
 
 use super::invite::{LIFE_NS, secret_hash};
 use super::machine::{InviteRow, Machine, MachineKey};
@@ -72,13 +72,13 @@ impl State {
         now: i64,
     ) -> Result<InviteRow, ServerError> {
         let row = self.invites.get(hash);
-        let row = row.ok_or_else(|| ServerError::refused("this server made no such invite"))?;
+        let row = row.ok_or_else(|| no_good("this server made no such invite"))?;
         match row.used {
             Some((by, _)) if by == *key.as_bytes() && !self.is_revoked(key) => Ok(row.clone()),
-            Some(_) => Err(ServerError::refused("this invite was used already; ask for another")),
-            None if !lives(row.created_ns, LIFE_NS, now) => Err(ServerError::refused(
-                "this invite has expired: it is good for 10 minutes; ask for another",
-            )),
+            Some(_) => Err(no_good("this invite was used already")),
+            None if !lives(row.created_ns, LIFE_NS, now) => {
+                Err(no_good("this invite has expired: it is good for 10 minutes"))
+            }
             None => Ok(row.clone()),
         }
     }
@@ -103,9 +103,9 @@ impl State {
             }
             Some(Role::Revoked) if self.is_for_machine_of(invite, key) => {}
             Some(Role::Revoked) => {
-                return Err(ServerError::refused(
-                    "this key was revoked; only an invite for its own machine lets it in again",
-                ));
+                let reason =
+                    "this key was revoked; only an invite for its own machine lets it in again";
+                return Err(RepositoryError::denied(Denial::RevokedKey, reason).into());
             }
             Some(_) => return Err(ServerError::refused("this key may not be paired again")),
         }
@@ -170,4 +170,8 @@ impl State {
         let Machine { name, repository, .. } = self.machine(machine)?.clone();
         Ok(Account { machine, name, repository })
     }
+}
+
+fn no_good(reason: &str) -> ServerError {
+    RepositoryError::denied(Denial::Invite, reason).into()
 }

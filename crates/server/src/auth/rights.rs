@@ -20,7 +20,7 @@ use std::fmt;
 
 use holdall_format::{MachineId, PublicKey};
 use holdall_protocol::wire::{Needs, OWN_REPOSITORY, Verb, WireError};
-use holdall_protocol::{RepositoryError, SessionPurpose};
+use holdall_protocol::{Denial, RepositoryError, SessionPurpose};
 use serde::{Deserialize, Serialize};
 
 /// What a machine may do in its own repository.
@@ -55,6 +55,9 @@ pub(crate) enum Role {
     /// A recovery kit's.
     Reader { repository: String },
 }
+
+/// What stands for the machine of a recovery kit.
+const KIT_MACHINE: MachineId = MachineId::from_bytes([0; MachineId::LEN]);
 
 /// The right to do the one thing that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,17 +98,23 @@ impl Permit {
         match check(role, self.key, &self.repository, self.verb) {
             Ok(_) => Ok(()),
             Err(WireError::Repository(error)) => Err(error),
-            Err(_) => Err(RepositoryError::NotAllowed { reason: "its key is no machine's".into() }),
+            Err(_) => {
+                Err(RepositoryError::denied(Denial::UnknownMachine, "its key is no machine's"))
+            }
+        }
+    }
+
+    fn only_restores(&self) -> WireError {
+        match self.machine == KIT_MACHINE {
+            true => kit_only_restores(),
+            false => only_restores(),
         }
     }
 
     /// Checks what only the body of the request tells.
     pub(crate) fn check_purpose(&self, purpose: &SessionPurpose) -> Result<(), WireError> {
         match purpose {
-            SessionPurpose::Backup { .. } if !self.may_write => Err(denied(
-                "this computer may only restore, not \
-            back up",
-            )),
+            SessionPurpose::Backup { .. } if !self.may_write => Err(self.only_restores()),
             SessionPurpose::Backup { .. } | SessionPurpose::Read => Ok(()),
         }
     }
@@ -120,25 +129,23 @@ pub(crate) fn check(
 ) -> Result<Permit, WireError> {
     let (machine, repository, may_write) = match role {
         Role::Unknown => return Err(WireError::UnknownMachine),
-        Role::Revoked => return Err(denied("this machine's key was revoked")),
+        Role::Revoked => return Err(key_was_revoked()),
         Role::Machine { machine, repository, right } => {
             (*machine, repository, *right == Right::Backup)
         }
         Role::Reader { .. } if verb.needs == Needs::Token => {
-            return Err(denied("a recovery kit reads only"));
+            return Err(kit_only_restores());
         }
-        Role::Reader { repository } => {
-            (MachineId::from_bytes([0; MachineId::LEN]), repository, false)
-        }
+        Role::Reader { repository } => (KIT_MACHINE, repository, false),
     };
     if name != OWN_REPOSITORY && name != repository {
-        return Err(denied("a machine may use its own repository only"));
+        return Err(denied(Denial::Other, "a machine may use its own repository only"));
     }
+    let permit = Permit { repository: repository.clone(), machine, key, may_write, verb };
     if verb.needs == Needs::Backup && !may_write {
-        return Err(denied("this computer may only restore, not back up"));
+        return Err(permit.only_restores());
     }
-    let repository = repository.clone();
-    Ok(Permit { repository, machine, key, may_write, verb })
+    Ok(permit)
 }
 
 /// Whether a key of that role may measure the path to this server, which no repository is part of.
@@ -146,17 +153,29 @@ pub(crate) fn check(
 pub(crate) fn check_measuring(role: &Role, verb: &Verb) -> Result<(), WireError> {
     match role {
         Role::Machine { right: Right::Read, .. } if verb.needs == Needs::MeasureDisk => {
-            Err(denied("this computer may only restore, not back up"))
+            Err(only_restores())
         }
         Role::Machine { .. } => Ok(()),
         Role::Unknown => Err(WireError::UnknownMachine),
-        Role::Revoked => Err(denied("this machine's key was revoked")),
-        Role::Reader { .. } => Err(denied("a recovery kit measures nothing")),
+        Role::Revoked => Err(key_was_revoked()),
+        Role::Reader { .. } => Err(denied(Denial::RecoveryKit, "a recovery kit measures nothing")),
     }
 }
 
-fn denied(reason: &str) -> WireError {
-    WireError::Repository(RepositoryError::NotAllowed { reason: reason.into() })
+fn key_was_revoked() -> WireError {
+    denied(Denial::RevokedKey, "this machine's key was revoked")
+}
+
+fn only_restores() -> WireError {
+    denied(Denial::ReadOnly, "this computer may only restore, not back up")
+}
+
+fn kit_only_restores() -> WireError {
+    denied(Denial::RecoveryKit, "a recovery kit may only restore, not back up")
+}
+
+fn denied(cause: Denial, reason: &str) -> WireError {
+    RepositoryError::denied(cause, reason).into()
 }
 
 #[cfg(test)]

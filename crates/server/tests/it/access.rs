@@ -184,7 +184,7 @@ fn an_invite_lets_one_key_in_once_and_in_time() {
     let world = World::new();
     let reason = |invite: &Invite, seed| match pair(invite, "desk", &identity(&[seed; 32]), quick())
     {
-        Err(RepositoryError::NotAllowed { reason }) => reason,
+        Err(RepositoryError::NotAllowed { reason, .. }) => reason,
         other => panic!("expected to be refused, got {other:?}"),
     };
 

@@ -266,7 +266,7 @@ fn a_server_that_lost_its_accounts_lets_nothing_go_by_rules_until_it_is_told_whi
 
 fn refusal(result: Result<Paired, RepositoryError>) -> String {
     match result {
-        Err(RepositoryError::NotAllowed { reason }) => reason,
+        Err(RepositoryError::NotAllowed { reason, .. }) => reason,
         other => panic!("{other:?}"),
     }
 }

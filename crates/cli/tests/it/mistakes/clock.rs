@@ -150,6 +150,6 @@ fn an_invite_that_has_expired() {
     drop(server);
     let mut later = at(FUTURE, &Server::command_at(&address, &data));
     let _later = Server::start_by(later.stderr(std::process::Stdio::null()), &data);
-    let advises = "or for a new invite (`holdall invite`)";
+    let advises = "`holdall invite` prints another one";
     tells(&machine.run(["pair", &invite]), 13, "expired", advises);
 }

@@ -13,7 +13,8 @@ use super::{listing, tells};
 use crate::house::{HOLDALL, Machine, Outcome, Server, small_tree};
 
 const START: &str = "is `holdall serve` running there";
-const ASK: &str = "or for a new invite (`holdall invite`)";
+/// What lets a machine in again whose key was revoked.
+const LET_IN: &str = "`holdall invite --for NAME`";
 
 /// A machine that is paired with a server; its invite is used up.
 fn paired() -> (Machine, Server, String) {
@@ -138,7 +139,7 @@ fn another_repository_of_the_paired_server() {
 fn an_invite_that_was_used_or_mistyped() {
     let (machine, server, invite) = paired();
     let other = Machine::new().with_password(None);
-    tells(&other.run(["pair", &invite]), 13, "used", ASK);
+    tells(&other.run(["pair", &invite]), 13, "used", "`holdall invite` prints another one");
     // Whoever was let in by it may come again.
     machine.ok(["pair", &invite]);
     let fresh = server.invite();
@@ -166,7 +167,7 @@ fn a_machine_that_was_replaced() {
     // Without a password or the kit the new computer cannot open it, and the old one may not.
     new.run(["pair", &invite]);
     for args in [&["snapshots"][..], &["backup", source.to_str().unwrap()], &["check"]] {
-        tells(&old.run(args), 13, "not allowed", ASK);
+        tells(&old.run(args), 13, "not allowed", LET_IN);
     }
 }
 
@@ -182,7 +183,7 @@ fn a_machine_that_was_revoked() {
     let name = machine.administer(&data, &["machines"]).objects()[0]["name"].clone();
     machine.administer(&data, &["revoke", name.as_str().unwrap()]).expect(0);
     for args in [&["snapshots"][..], &["backup", source], &["check"], &["ls", "latest"]] {
-        tells(&machine.run(args), 13, "revoked", ASK);
+        tells(&machine.run(args), 13, "revoked", LET_IN);
     }
     let told = machine.run(["pair", &server.invite()]);
     tells(&told, 13, "revoked", "only an invite for its own machine lets it in again");
