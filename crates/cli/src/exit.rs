@@ -337,7 +337,7 @@ fn of_state(error: &StateError) -> Option<&'static str> {
         StateFile::Pairings => "put back a copy of it, or move it away and pair anew",
         StateFile::Key => {
             "put back a copy of it, or move it away and give the password, or `holdall pair \
-             --recovery-kit FILE`"
+             --kit FILE`"
         }
         StateFile::Receipt => {
             "put back a copy of it; without it a repository that was rolled back cannot be told: \
@@ -405,9 +405,7 @@ fn of_crypto_cause(error: &CryptoError) -> Option<&'static str> {
              that was done on purpose, move what is kept of it away (`keys` or `directories` in this \
              computer's state folder) and give the password",
         ),
-        CryptoError::NoWrapping { .. } => {
-            Some("use the recovery kit: `holdall pair --recovery-kit FILE`")
-        }
+        CryptoError::NoWrapping { .. } => Some("use the recovery kit: `holdall pair --kit FILE`"),
         _ => None,
     }
 }

@@ -245,7 +245,7 @@ pub(crate) fn hint_at_copies(error: EngineError, is_in_directory: bool) -> anyho
     }
     let hint = match is_in_directory {
         true => {
-            "a computer that used it before gives it back when it uses it again; so do `holdall pair --recovery-kit \
+            "a computer that used it before gives it back when it uses it again; so do `holdall pair --kit \
              FILE`, and `holdall check --repair --from COPY` with a copy of the directory: a repository that \
              `holdall copy` made has keys of its own"
         }
@@ -421,7 +421,7 @@ pub(crate) fn hint_at_kit(error: anyhow::Error, again: bool) -> anyhow::Error {
         return error;
     }
     let hint = "if its administrator confirms that the server was set up anew, run `holdall pair \
-                --recovery-kit FILE --again` and compare fingerprints; otherwise somebody may be \
+                --kit FILE --again` and compare fingerprints; otherwise somebody may be \
                 listening in";
     Refusal::new(Exit::NotAllowed, format!("{error:#}")).hint(hint).into()
 }

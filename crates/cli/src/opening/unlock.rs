@@ -33,7 +33,7 @@ pub(crate) fn key_ring(
     if is_rotated {
         app.output.note(
             "the keys were rotated since this computer kept them: its password is needed once, or \
-             `holdall pair --recovery-kit FILE`",
+             `holdall pair --kit FILE`",
         );
     }
     let (ring, known) = if let Some(kept) = kept.filter(|_| !is_rotated) {

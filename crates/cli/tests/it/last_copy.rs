@@ -110,7 +110,7 @@ fn a_machine_gives_back_what_every_copy_of_is_lost() {
         for harm in [flip, remove] as [Harm; 2] {
             lost.iter().for_each(|name| harm(&place.file(name)));
             let stranger = place.run(&Machine::new(), &["snapshots"]).expect(20);
-            assert!(stranger.stderr.contains("--recovery-kit"), "{}", stranger.stderr);
+            assert!(stranger.stderr.contains("pair --kit"), "{}", stranger.stderr);
             place.restores(&place.machine);
             place.run(&Machine::new(), &["check"]).expect(0);
         }

@@ -309,7 +309,7 @@ fn a_kit_finds_a_server_that_was_set_up_anew_only_when_told_to() {
     attic.lose(&KNOWN_TO_IT_ALONE);
     let (new, kit) = (computer(), kit_of(&desk));
     let refused = new.run(["pair", "--recovery-kit", &kit]).expect(13);
-    assert!(refused.stderr.contains("--recovery-kit FILE --again"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--kit FILE --again"), "{}", refused.stderr);
 
     attic.stop();
     let mut serving = Process::spawn(&mut Server::command(&attic.data)).unwrap();

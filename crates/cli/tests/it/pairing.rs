@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use holdall_testkit::{CompareOptions, compare_trees};
 use serde_json::Value;
 
-use crate::house::{HOLDALL, Machine, Outcome, Server, files_below, small_tree};
+use crate::house::{HOLDALL, Machine, Outcome, Server, files_below, small_tree, text};
 
 #[test]
 fn a_paired_machine_needs_neither_password_nor_repository() {
@@ -183,6 +183,36 @@ fn with_the_recovery_kit_alone_a_new_computer_restores_and_may_not_write() {
     other.ok(["restore", &from, "--target", target.to_str().unwrap()]);
     assert_eq!(compare_trees(source.as_ref(), &target, &CompareOptions::default()), []);
     other.run(["backup", source]).expect(13);
+}
+
+#[test]
+fn a_kit_to_be_written_is_never_read_and_one_to_be_read_is_never_written() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    let (kit, none) = (machine.path("kit.txt"), machine.path("none.txt"));
+    let invite = server.invite_with(&["--name", "desk"]);
+    // As if a script had lost the invite.
+    let asked = machine.run(["pair", "--write-kit", text(&kit)]).expect(2).stderr;
+    assert!(asked.contains("invite") && !asked.contains("is not there"), "{asked}");
+    let refused = machine.run(["pair", &invite, "--kit", text(&none)]).expect(1).stderr;
+    assert!(refused.contains("none.txt is not there"), "{refused}");
+    assert!(!none.exists() && !kit.exists());
+    machine.ok(["pair", &invite, "--write-kit", text(&kit)]);
+    let drawn = fs::read(&kit).unwrap();
+
+    let new = Machine::new().with_password(None);
+    let invite = server.invite_with(&["--for", "desk"]);
+    let refused = new.run(["pair", &invite, "--write-kit", text(&kit)]).expect(1).stderr;
+    assert!(refused.contains("is there already"), "{refused}");
+    let refused = new.run(["pair", &invite, "--write-kit", text(&none)]).expect(1).stderr;
+    assert!(refused.contains("exists already") && refused.contains("--kit"), "{refused}");
+    new.ok(["pair", &invite, "--kit", text(&kit)]);
+    let wrong = Machine::new().with_password(None);
+    let refused = wrong.run(["pair", &server.invite(), "--kit", text(&kit)]).expect(1).stderr;
+    assert!(refused.contains("--write-kit"), "{refused}");
+    Machine::new().with_password(None).ok(["pair", "--kit", text(&kit)]);
+    assert!(fs::read(&kit).unwrap() == drawn && !none.exists());
+    new.run(["pair", "--kit", text(&kit), "--recovery-kit", text(&kit)]).expect(2);
 }
 
 #[test]

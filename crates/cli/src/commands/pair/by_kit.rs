@@ -1,4 +1,4 @@
-//! `holdall pair --recovery-kit FILE`: what a recovery kit is for, to read only.
+//! `holdall pair --kit FILE`: what a recovery kit is for, to read only.
 //!
 //! The kit pins the server that it was made for. Where that server is gone for good and the repository
 //! lies on another, `--again` takes the identity that is shown instead, and people compare its

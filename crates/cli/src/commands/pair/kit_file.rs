@@ -1,4 +1,4 @@
-//! What `--recovery-kit FILE` names: a kit that is read, or one that is to be written.
+//! What `--write-kit`, `--kit` and `--recovery-kit` name: a kit that is read, or one that is to be written.
 
 use std::path::Path;
 
@@ -15,6 +15,29 @@ use crate::opening::unlock::kept_key;
 
 /// The longest recovery kit that is read.
 const KIT_MAX_BYTES: u64 = 64 << 10;
+
+/// The file that was named, and what it is meant for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum NamedKit<'a> {
+    /// None was named.
+    None,
+    /// To be written, if the repository is new: `--write-kit`.
+    Write(&'a Path),
+    /// To be read, since the repository exists: `--kit`.
+    Read(&'a Path),
+    /// Either: `--recovery-kit`.
+    Either(&'a Path),
+}
+
+impl<'a> NamedKit<'a> {
+    /// The file, unless it is to be written.
+    pub(crate) fn to_read(self) -> Option<&'a Path> {
+        match self {
+            Self::Read(file) | Self::Either(file) => Some(file),
+            Self::None | Self::Write(_) => None,
+        }
+    }
+}
 
 /// What the file beside an invite is for. A repository that exists is opened with its kit, for one
 /// that is made a new kit is written; which of both it will be, the server knows.
@@ -35,17 +58,17 @@ impl<'a> KitFile<'a> {
     ///
     /// # Errors
     /// [`Refusal`] for a file that is no kit, or is there and would have to be written.
-    pub(crate) fn of(
-        app: &App,
-        file: Option<&'a Path>,
-        invite: &Invite,
-        again: bool,
-    ) -> Result<Self> {
-        let Some(file) = file else { return Ok(Self::None) };
+    pub(crate) fn of(app: &App, named: NamedKit<'a>, invite: &Invite, again: bool) -> Result<Self> {
+        let (file, may_read) = match named {
+            NamedKit::None => return Ok(Self::None),
+            NamedKit::Read(file) => return Ok(Self::Existing(file, read(file)?)),
+            NamedKit::Write(file) => (file, false),
+            NamedKit::Either(file) => (file, true),
+        };
         if file.symlink_metadata().is_err() {
             return Ok(Self::New(file));
         }
-        if again || !invite.repository.is_empty() {
+        if may_read && (again || !invite.repository.is_empty()) {
             return Ok(Self::Existing(file, read(file)?));
         }
         if let Ok(kit) = read(file)
@@ -78,8 +101,8 @@ impl<'a> KitFile<'a> {
                     "{file} is not there, and the repository {repository} exists already: it is \
                      opened with its recovery kit, and no new one is written"
                 );
-                let hint = "name the kit's file, or leave --recovery-kit out and give the \
-                            password; this computer may use the same invite again";
+                let hint = "name the kit's file with --kit, or leave it out and give the password; this \
+                            computer may use the same invite again";
                 Err(Refusal::new(Exit::Failed, message).hint(hint))
             }
         }
@@ -89,11 +112,18 @@ impl<'a> KitFile<'a> {
     ///
     /// # Errors
     /// [`Refusal`] for a file that is there.
-    pub(crate) fn to_write(&self) -> Result<Option<&'a Path>, Refusal> {
+    pub(crate) fn to_write(&self, repository: &str) -> Result<Option<&'a Path>, Refusal> {
         match self {
             Self::None => Ok(None),
             Self::New(file) | Self::Unfinished(file, ..) => Ok(Some(file)),
-            Self::Existing(file, _) => check_kit_file(Some(file)).map(|()| None),
+            Self::Existing(file, _) => {
+                let file = file.display();
+                let message =
+                    format!("the repository {repository} is not made yet: {file} is no kit of it");
+                let hint = "name a new file with --write-kit for the kit of the new repository; this \
+                            computer may use the same invite again";
+                Err(Refusal::new(Exit::Failed, message).hint(hint))
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ mod given_invite;
 mod kit_file;
 mod lost_identity;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -28,15 +28,17 @@ use crate::secrets::password::take_new;
 use crate::terminal::confirm::confirm;
 use former::Former;
 use kit_file::KitFile;
+pub(crate) use kit_file::NamedKit;
 
 /// Pairs this machine with a server, by an invite of its administrator
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples: holdall pair                              (asks for the invite)
-          holdall pair - --recovery-kit kit.txt     (asks, too, or takes it from a pipe)
+          holdall pair - --write-kit kit.txt        (asks, too, or takes it from a pipe)
           holdall pair --again                      (the server was set up anew)
           holdall pair --default -r https://attic   (a paired repository becomes the default one)
-          holdall pair --recovery-kit kit.txt       (on a new computer, to restore)
+          holdall pair --kit kit.txt                (on a new computer, to restore)
+          holdall pair - --kit kit.txt              (a new computer in the place of the old one)
 
 An invite in the command line can be seen there by all users of this computer while the command runs.
 
@@ -58,8 +60,13 @@ pub(crate) struct Args {
     /// This machine's name for people [default: the invite's, or a made-up one]
     #[arg(long, value_name = "NAME", value_parser = machine_name::parse)]
     name: Option<String>,
-    /// With an invite for a new repository: writes its recovery kit to this new file [default: it is
-    /// printed once]; else reads the kit
+    /// Writes the recovery kit of a new repository to this new file [default: it is printed once]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kit", "recovery_kit"])]
+    write_kit: Option<PathBuf>,
+    /// Reads the recovery kit of a repository that exists; without an invite, to restore only
+    #[arg(long, value_name = "FILE", conflicts_with = "recovery_kit")]
+    kit: Option<PathBuf>,
+    /// As --write-kit with an invite for a new repository, else as --kit
     #[arg(long, value_name = "FILE")]
     recovery_kit: Option<PathBuf>,
     /// Reconnects to a server that was set up anew: accepts its new identity and keeps this machine's repository
@@ -77,22 +84,34 @@ pub(crate) struct Args {
     cipher: Option<Cipher>,
 }
 
+impl Args {
+    fn kit_file(&self) -> NamedKit<'_> {
+        match (&self.write_kit, &self.kit, &self.recovery_kit) {
+            (Some(file), ..) => NamedKit::Write(file),
+            (_, Some(file), _) => NamedKit::Read(file),
+            (_, _, Some(file)) => NamedKit::Either(file),
+            _ => NamedKit::None,
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let kit_file = args.recovery_kit.as_deref();
+    let kit_file = args.kit_file();
     let is_for_machine = args.name.is_some() || args.cipher.is_some();
-    let named = app.typed_repository().filter(|_| args.default && kit_file.is_none());
+    let named =
+        app.typed_repository().filter(|_| args.default && matches!(kit_file, NamedKit::None));
     if let (None, Some(named)) = (args.invite.as_deref(), named) {
         return prefer(app, named);
     }
-    match (args.invite.as_deref(), kit_file) {
+    match (args.invite.as_deref(), kit_file.to_read()) {
         (None, Some(_)) if is_for_machine => Err(Refusal::new(
             Exit::Usage,
             "--name and --cipher are for an invite, and a recovery kit alone only reads",
         )
-        .hint("leave them out, or give the invite too: `holdall pair - --recovery-kit FILE`")
+        .hint("leave them out, or give the invite too: `holdall pair - --kit FILE`")
         .into()),
         (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again, args.default),
-        (invite, kit_file) => {
+        (invite, _) => {
             let invite = &given_invite::read(app, invite)?;
             let name = args.name.as_deref().unwrap_or_default();
             let Args { again, new, default, cipher, .. } = *args;
@@ -108,7 +127,7 @@ pub(crate) struct ByInvite<'a> {
     /// The machine's name for people; empty takes the invite's.
     pub(crate) name: &'a str,
     /// Where the recovery kit is, or is to be written.
-    pub(crate) kit_file: Option<&'a Path>,
+    pub(crate) kit_file: NamedKit<'a>,
     /// Whether the machine was paired with that server before it lost something.
     pub(crate) again: bool,
     /// Whether a new repository is meant though it was.
@@ -153,7 +172,7 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
         listing::shown(app, &access)?;
         app.output.note(
             "the recovery kit names what the server was before: it still opens the repository, \
-             with `holdall pair --recovery-kit FILE --again`",
+             with `holdall pair --kit FILE --again`",
         );
     }
     let (name, server) = (&paired.name, &paired.server);
@@ -188,7 +207,7 @@ fn obtain_ring(
             Err(former.is_gone(name).into())
         }
         (Err(EngineError::Repository(RepositoryError::NoRepository { .. })), None) => {
-            let kit_file = kit.to_write()?;
+            let kit_file = kit.to_write(name)?;
             let password = app.passwords.given()?;
             password.iter().try_for_each(|password| take_new(&app.output, password))?;
             let password = password.as_ref().map(|password| password.as_str());

@@ -106,7 +106,7 @@ fn watching<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, 
 fn pair_with(client: &App, server: &Server, work: &Path) -> Result<Access> {
     let invite = invite::make(server.data(), &InviteRequest::default())?.invite.to_text();
     let kit_file = work.join("recovery-kit.txt");
-    let kit_file = Some(&*kit_file);
+    let kit_file = pair::NamedKit::Write(&kit_file);
     pair::pair(
         client,
         &ByInvite {

@@ -27,7 +27,7 @@ fn damaged_files_are_named_and_kept() {
         told("an identity that is a folder", |s| folder(s, "identity.json"), IDENTITY, "directory"),
         told("pairings of nonsense", |s| nonsense(s, "pairings.json"), PAIRINGS, "pair anew"),
         told("empty pairings", |s| empty(s, "pairings.json"), PAIRINGS, COPY),
-        told("a key of nonsense", |s| nonsense(s, "keys"), KEY, "holdall pair --recovery-kit FILE"),
+        told("a key of nonsense", |s| nonsense(s, "keys"), KEY, "holdall pair --kit FILE"),
         told("an empty key", |s| empty(s, "keys"), KEY, COPY),
         told("a cut key", |s| cut(s, "keys"), KEY, "give the password"),
         told("a receipt of nonsense", |s| nonsense(s, "receipts"), RECEIPT, COPY),
