@@ -416,6 +416,9 @@ fn of_server(error: &ServerError) -> Option<&'static str> {
         ServerError::DataFolderInUse { .. } => {
             Some("stop the other server, or name another folder with --data")
         }
+        ServerError::NoServer { .. } => Some(
+            "if a server runs, name its folder with --data; to make a new one, start it: `holdall serve --data DIR`",
+        ),
         ServerError::Listen { .. } => Some("name another address with --listen"),
         ServerError::Damaged { .. } => Some("put back a copy of it"),
         _ => match (error.system(), error) {

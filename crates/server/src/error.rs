@@ -42,6 +42,12 @@ pub enum ServerError {
         /// What is wrong with it.
         reason: String,
     },
+    /// No server ever used that folder.
+    #[error("there is no server's data folder at {}", path.display())]
+    NoServer {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The database of machines and invites failed.
     #[error("the server's database server.redb: {0}")]
     Database(#[from] redb::Error),

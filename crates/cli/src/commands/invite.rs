@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
@@ -14,6 +15,7 @@ use super::serve::data_folder;
 use crate::app::App;
 use crate::arguments::machine_name;
 use crate::exit::Exit;
+use crate::opening::connection::parse_duration;
 use crate::opening::open::{DEFAULT_PORT, in_brackets};
 use crate::terminal::output::{local_moment, plain, rfc3339};
 
@@ -22,10 +24,10 @@ use crate::terminal::output::{local_moment, plain, rfc3339};
 #[command(after_help = "\
 Example: holdall invite --name laptop
          holdall invite --for laptop      (for the computer that replaces it)
+         holdall invite --name web01 --valid-for 7d
 
-The invite is the last line printed. It lets one machine in, once, within ten minutes; it works \
-while the server runs, and needs whoever may write the server's data folder. In a folder without a \
-server it makes one, and says so.
+The invite is the last line printed. It lets one machine in, once, within ten minutes or what --valid-for says; it works \
+while the server runs, and needs whoever may write the server's data folder. It makes no server.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     /// Where machines reach this server; may be given several times [default: what it finds out]
     #[arg(long = "address", value_name = "HOST:PORT", value_parser = host_and_port)]
     addresses: Vec<String>,
+    /// How long the invite is good, at most 30 days; who finds it meanwhile is let in [default: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    valid_for: Option<Duration>,
 }
 
 /// `HOST:PORT` as it was typed, or an IPv6 address with the usual port.
@@ -74,16 +79,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         for_machine: args.for_machine.clone(),
         repository: args.repository.clone(),
         addresses: args.addresses.clone(),
+        valid_for_s: args.valid_for.map(|valid_for| valid_for.as_secs()),
     };
-    let had_server = admin::has_server(&data);
     let made = make(&data, &request)?;
-    if !had_server {
-        app.output.note(format_args!(
-            "note: a new server was made in {}, and none runs there: if it runs elsewhere, name its \
-             folder with --data and remove this one; else `holdall serve --data DIR` starts it",
-            data.display()
-        ));
-    }
     let invite = Made {
         invite: made.invite.to_text(),
         expires: rfc3339(made.expires_ns),

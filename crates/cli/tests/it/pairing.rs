@@ -89,16 +89,16 @@ fn what_names_another_default_repository_is_told_and_does_not_redirect_a_kit() {
 }
 
 #[test]
-fn an_invite_without_a_server_says_that_it_made_one_and_does_not_let_into_another() {
+fn an_invite_makes_no_server_and_does_not_let_into_another() {
     let machine = Machine::new();
     let server = Server::start(&machine.path("data"));
     let elsewhere = machine.path("elsewhere");
-    let args = ["invite", "--address", server.address(), "--data", elsewhere.to_str().unwrap()];
-    let made = machine.ok(args);
-    assert!(made.stderr.contains("a new server was made in"), "{}", made.stderr);
-    assert_eq!(machine.ok(args).stderr, "", "it is there by now");
-    let invite = made.stdout.lines().last().unwrap();
-    let refused = machine.run(["pair", invite]).expect(13).stderr;
+    let refused = machine.run(["invite", "--data", text(&elsewhere)]).expect(1);
+    assert!(refused.stderr.contains(text(&elsewhere)), "{}", refused.stderr);
+    assert!(refused.stderr.contains("holdall serve --data DIR"), "{}", refused.stderr);
+    assert!(!elsewhere.exists() && refused.stdout.is_empty());
+    let invite = Server::start(&elsewhere).invite_with(&["--address", server.address()]);
+    let refused = machine.run(["pair", &invite]).expect(13).stderr;
     assert!(refused.contains("not the one that made this invite"), "{refused}");
     assert!(refused.contains("--data"), "{refused}");
     let right = server.invite_with(&["--address", server.address()]);
@@ -135,6 +135,24 @@ fn secrets_are_for_their_owner_alone_and_the_kit_is_not_overwritten() {
     let printed = other.ok(["pair", &invite, "--name", "other"]).stdout;
     assert!(printed.contains("RECOVERY KIT"), "the kit is printed once:\n{printed}");
     assert!(!fs::read_to_string(&kit).unwrap().is_empty());
+}
+
+#[test]
+fn an_invite_is_good_for_as_long_as_was_said() {
+    let machine = Machine::new().with_password(None);
+    let data = machine.path("data");
+    let server = Server::start(&data);
+    let made = ["invite", "--json", "--data", text(&data), "--valid-for"];
+    let expires = |valid_for| {
+        let made = machine.ok([&made[..], &[valid_for]].concat()).of_type("invite");
+        made[0]["expires"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap()
+    };
+    let days = (expires("7d") - expires("1d")).total(jiff::Unit::Hour).unwrap() / 24.0;
+    assert!((days - 6.0).abs() < 0.1, "{days}");
+    let month = ["invite", "--data", text(&data), "--valid-for", "31d"];
+    let refused = machine.run(month).expect(1).stderr;
+    assert!(refused.contains("at most 30 days"), "{refused}");
+    machine.pair(&server.invite_with(&["--valid-for", "2h"]));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::house::{Machine, Outcome, small_tree, text};
+use crate::house::{Machine, Outcome, Server, small_tree, text};
 
 #[test]
 fn a_home_folder_is_known_where_no_shell_puts_it() {
@@ -120,6 +120,7 @@ fn a_home_folder_that_nobody_names_is_no_folder_of_that_name() {
 fn the_default_repository_is_no_name_for_a_new_machine_s() {
     let machine = Machine::new();
     let data = machine.path("data");
+    let _server = Server::start(&data);
     let mut command = machine.command(["invite", "--data", text(&data)]);
     Outcome::of(command.env("HOLDALL_REPOSITORY", machine.path("repo"))).expect(0);
 }

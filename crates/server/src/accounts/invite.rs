@@ -6,14 +6,14 @@ use holdall_protocol::wire::is_repository_name;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::machine::InviteRow;
+use super::machine::{INVITE_LIFE_NS, InviteRow};
 use super::names::check_machine_name;
 use super::{Accounts, State};
 use crate::ServerError;
 use crate::auth::identity::random;
 
-/// How long an invite is accepted.
-pub(super) const LIFE_NS: i64 = 10 * 60 * 1_000_000_000;
+/// The longest that an invite may be accepted.
+const LIFE_MAX_NS: i64 = 30 * 24 * 60 * 60 * 1_000_000_000;
 /// How long a used or expired invite is remembered, so that its answer can be repeated.
 const MEMORY_NS: i64 = 24 * 60 * 60 * 1_000_000_000;
 /// Most invites that are remembered.
@@ -32,6 +32,9 @@ pub struct InviteRequest {
     pub repository: Option<String>,
     /// Where the server can be reached, `HOST:PORT` each; empty to find out.
     pub addresses: Vec<String>,
+    /// For how many seconds it is accepted: at least one, at most 30 days; `None` for 10 minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_for_s: Option<u64>,
 }
 
 /// An invite that was made.
@@ -83,9 +86,10 @@ impl Accounts {
         })?;
         lapsed.iter().for_each(|old| drop(state.invites.remove(old)));
         let repository = row.repository.clone().unwrap_or_default();
+        let expires_ns = now.saturating_add(row.valid_for_ns);
         state.invites.insert(hash, row);
         let invite = Invite { identity, secret, repository, addresses };
-        Ok(Invitation { invite, expires_ns: now.saturating_add(LIFE_NS) })
+        Ok(Invitation { invite, expires_ns })
     }
 }
 
@@ -94,6 +98,7 @@ impl State {
         request.name.as_deref().map_or(Ok(()), check_machine_name)?;
         let mut row = InviteRow {
             created_ns: now,
+            valid_for_ns: valid_for_ns(request.valid_for_s)?,
             name: request.name.clone(),
             repository: request.repository.clone(),
             for_machine: None,
@@ -137,9 +142,19 @@ impl State {
     }
 
     fn lapsed_invites(&self, now: i64) -> impl Iterator<Item = [u8; 32]> {
-        let lapsed = move |row: &InviteRow| now.saturating_sub(row.created_ns) > MEMORY_NS;
+        let lapsed = move |row: &InviteRow| {
+            now.saturating_sub(row.created_ns) > row.valid_for_ns.max(MEMORY_NS)
+        };
         self.invites.iter().filter(move |(_, row)| lapsed(row)).map(|(hash, _)| *hash)
     }
+}
+
+fn valid_for_ns(asked_s: Option<u64>) -> Result<i64, ServerError> {
+    let Some(asked_s) = asked_s else { return Ok(INVITE_LIFE_NS) };
+    let asked_ns = i64::try_from(asked_s).ok().and_then(|asked| asked.checked_mul(1_000_000_000));
+    asked_ns.filter(|asked| (1..=LIFE_MAX_NS).contains(asked)).ok_or_else(|| {
+        ServerError::refused("an invite may be valid for at least a second and at most 30 days")
+    })
 }
 
 /// Under what an invite's secret is remembered.

@@ -54,10 +54,16 @@ impl Machine {
     }
 }
 
+/// How long an invite is accepted if nothing else was asked for.
+pub(super) const INVITE_LIFE_NS: i64 = 10 * 60 * 1_000_000_000;
+
 /// An invite that was handed out. The secret itself is not kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct InviteRow {
     pub(super) created_ns: i64,
+    /// For how long it is accepted; rows of before there was a choice lack it.
+    #[serde(default = "invite_life_ns")]
+    pub(super) valid_for_ns: i64,
     /// The new machine's name, if the administrator chose it.
     pub(super) name: Option<String>,
     /// Its repository, if the administrator chose it.
@@ -66,4 +72,8 @@ pub(super) struct InviteRow {
     pub(super) for_machine: Option<[u8; 16]>,
     /// The key that used it, and the machine that this key became.
     pub(super) used: Option<([u8; 32], [u8; 16])>,
+}
+
+fn invite_life_ns() -> i64 {
+    INVITE_LIFE_NS
 }

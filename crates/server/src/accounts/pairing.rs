@@ -3,7 +3,7 @@
 use holdall_format::{MachineId, PublicKey};
 use holdall_protocol::{Denial, FormerAccount, RepositoryError};
 
-use super::invite::{LIFE_NS, secret_hash};
+use super::invite::secret_hash;
 use super::machine::{InviteRow, Machine, MachineKey};
 use super::names::{check_machine_name, repository_name};
 use super::{Accounts, State, lives};
@@ -76,8 +76,8 @@ impl State {
         match row.used {
             Some((by, _)) if by == *key.as_bytes() && !self.is_revoked(key) => Ok(row.clone()),
             Some(_) => Err(no_good("this invite was used already")),
-            None if !lives(row.created_ns, LIFE_NS, now) => {
-                Err(no_good("this invite has expired: it is good for 10 minutes"))
+            None if !lives(row.created_ns, row.valid_for_ns, now) => {
+                Err(no_good("this invite has expired"))
             }
             None => Ok(row.clone()),
         }

@@ -124,6 +124,28 @@ fn an_invite_lapses_after_ten_minutes_and_an_unknown_one_is_told_apart() {
 }
 
 #[test]
+fn an_invite_is_valid_for_as_long_as_was_asked_for_and_for_a_month_at_most() {
+    let world = World::new();
+    let valid_for =
+        |seconds| InviteRequest { valid_for_s: Some(seconds), ..InviteRequest::default() };
+    let day = 24 * 3600;
+    let (first, second) = (valid_for(7 * day), valid_for(7 * day));
+    let (first, second) = (world.try_invite(&first).unwrap(), world.try_invite(&second).unwrap());
+    world.pass(6 * 24 * 3600);
+    // Making another forgets those that have lapsed.
+    world.invite();
+    let world = world.reopened();
+    world.pair(&first, key(1), "desk").unwrap();
+    world.pass(24 * 3600 + 1);
+    assert!(reason(world.pair(&second, key(2), "attic")).contains("expired"));
+    for seconds in [0, 30 * day + 1, u64::MAX] {
+        let refused = world.try_invite(&valid_for(seconds)).unwrap_err().to_string();
+        assert!(refused.contains("at most 30 days"), "{seconds}: {refused}");
+    }
+    world.try_invite(&valid_for(30 * day)).unwrap();
+}
+
+#[test]
 fn what_a_clock_made_that_was_ahead_does_not_live_on_for_as_long() {
     let world = World::new();
     world.pass(30 * 24 * 3600);

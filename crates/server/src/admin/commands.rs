@@ -90,7 +90,7 @@ macro_rules! commands {
 }
 
 commands! {
-    /// Makes an invite. Where there is no server, one is made, which does not run.
+    /// Makes an invite.
     Invite {
         /// Of the machine that is to come.
         #[serde(flatten)]

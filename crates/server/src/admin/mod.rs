@@ -59,15 +59,10 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 /// Where an invite points to when no server ever ran.
 const DEFAULT_LISTEN: &str = "0.0.0.0:7443";
 
-/// Whether there is a data folder that a server used, or an invite was made in.
-pub fn has_server(data_dir: &Path) -> bool {
-    DataFolder::is_at(data_dir)
-}
-
 /// Has a command carried out by the server of that data folder, or without it.
 ///
 /// # Errors
-/// [`ServerError::Refused`] for a command that breaks a rule, or names what is not there; [`ServerError::Admin`] if the
+/// [`ServerError::NoServer`]; [`ServerError::Refused`] for a command that breaks a rule, or names what is not there; [`ServerError::Admin`] if the
 /// running server does not answer; what is wrong with the folder.
 pub fn ask<C: AdminCommand>(
     data_dir: &Path,
@@ -119,17 +114,11 @@ fn without_server(
 ) -> Result<Line, ServerError> {
     let command: Command = serde_json::from_slice(line)
         .map_err(|error| ServerError::Admin { reason: error.to_string() })?;
-    // An invite may be the first that is heard of a server; the rest is about what is there.
-    let is_first = matches!(command, Command::Invite(_));
-    if !is_first && !DataFolder::is_at(data_dir) {
-        let reason = format!("there is no server's data folder at {}", data_dir.display());
-        return Err(ServerError::Refused { reason });
+    if !DataFolder::is_at(data_dir) {
+        return Err(ServerError::NoServer { path: data_dir.to_owned() });
     }
     let folder = Arc::new(DataFolder::take(data_dir)?);
-    let identity = Arc::new(match is_first {
-        true => ServerIdentity::of(&folder)?,
-        false => ServerIdentity::stored_in(&folder)?,
-    });
+    let identity = Arc::new(ServerIdentity::stored_in(&folder)?);
     let accounts = Arc::new(Accounts::open(&folder.database(), clock)?);
     let listen = accounts.listen()?.unwrap_or_else(|| DEFAULT_LISTEN.into());
     let listen: SocketAddr = listen.parse().map_err(|_| ServerError::Damaged {

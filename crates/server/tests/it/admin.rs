@@ -228,6 +228,9 @@ fn what_is_not_there_is_named_with_the_command_that_lists_what_is() {
         says(errors.1, ["nothing", "holdall admin repositories"]);
     }
     let empty = tempfile::tempdir().unwrap();
+    let error = admin::ask(empty.path(), &plain_invite(), world.clock.clone()).unwrap_err();
+    says(error, ["no server's data folder", empty.path().to_str().unwrap()]);
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
     let error = admin::ask(empty.path(), &admin::ListMachines {}, world.clock.clone()).unwrap_err();
     says(error, ["no server's data folder", empty.path().to_str().unwrap()]);
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "nothing was made");
@@ -283,10 +286,15 @@ fn root_leaves_nothing_in_the_folder_that_its_owner_can_not_use() {
     std::os::unix::fs::chown(folder.path(), Some(nobody), Some(nobody)).unwrap();
     let world = World::new();
     let (path, clock) = (folder.path(), world.clock.clone());
+    let start = || {
+        let options =
+            ServerOptions { data_dir: path.to_owned(), ..world.options(Limits::default()) };
+        let options = ServerOptions { listen: "127.0.0.1:0".parse().unwrap(), ..options };
+        as_user(nobody, || Server::start(options).unwrap().shutdown());
+    };
+    start();
     admin::ask(path, &plain_invite(), clock.clone()).unwrap();
-    let options = ServerOptions { data_dir: path.to_owned(), ..world.options(Limits::default()) };
-    let options = ServerOptions { listen: "127.0.0.1:0".parse().unwrap(), ..options };
-    as_user(nobody, || Server::start(options).unwrap().shutdown());
+    start();
     admin::ask(path, &admin::ListRepositories {}, clock.clone()).unwrap();
     assert_eq!(owners(path), BTreeSet::from([nobody]));
     assert_eq!(holdall_sys::users::effective_uid(), 0, "the caller stays who it is");
