@@ -118,7 +118,11 @@ fn without_server(
         return Err(ServerError::NoServer { path: data_dir.to_owned() });
     }
     let folder = Arc::new(DataFolder::take(data_dir)?);
-    let identity = Arc::new(ServerIdentity::stored_in(&folder)?);
+    let identity = Arc::new(match command {
+        // An identity that is lost is made anew with the first invite, which shows it.
+        Command::Invite(_) => ServerIdentity::of(&folder)?,
+        _ => ServerIdentity::stored_in(&folder)?,
+    });
     let accounts = Arc::new(Accounts::open(&folder.database(), clock)?);
     let listen = accounts.listen()?.unwrap_or_else(|| DEFAULT_LISTEN.into());
     let listen: SocketAddr = listen.parse().map_err(|_| ServerError::Damaged {
