@@ -1,6 +1,6 @@
 //! Starting and ending.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use holdall_format::{OneLine, PublicKey};
 use holdall_sys::Clock;
+use rustix::io::Errno;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -72,7 +73,7 @@ impl Server {
         let identity = Arc::new(ServerIdentity::of(&folder)?);
         let tls = TlsConfigs {
             machine: Arc::new(identity.machine_config()?),
-            web: Arc::new(web_config(&folder)?),
+            web: Arc::new(web_config(&folder, &identity.public())?),
         };
         let (listener, local_addr) =
             bind(listen).map_err(|source| ServerError::Listen { address: listen, source })?;
@@ -173,10 +174,23 @@ fn in_lines(log: LogSink) -> LogSink {
 }
 
 fn bind(listen: SocketAddr) -> std::io::Result<(TcpListener, SocketAddr)> {
-    let listener = TcpListener::bind(listen)?;
+    let listener = match TcpListener::bind(listen) {
+        // All addresses of a computer without IPv6 are those of IPv4.
+        Err(error) if listen.ip() == Ipv6Addr::UNSPECIFIED && lacks_ipv6(&error) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, listen.port()))?
+        }
+        bound => bound?,
+    };
     listener.set_nonblocking(true)?;
     let local_addr = listener.local_addr()?;
     Ok((listener, local_addr))
+}
+
+fn lacks_ipv6(error: &std::io::Error) -> bool {
+    let number = error.raw_os_error();
+    [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL]
+        .iter()
+        .any(|errno| number == Some(errno.raw_os_error()))
 }
 
 /// Accepts until the server ends, then waits for the connections.

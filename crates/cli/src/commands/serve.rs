@@ -1,6 +1,6 @@
 //! `holdall serve`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -38,8 +38,8 @@ pub(crate) struct Args {
     /// The data folder [default: /var/lib/holdall for root, else ~/.local/share/holdall]
     #[arg(long, value_name = "DIR", env = "HOLDALL_DATA")]
     data: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:7443", value_parser = listen_address)]
+    /// Where to listen; a port alone is that of all addresses, IPv6 and IPv4; port 0 takes a free one
+    #[arg(long, value_name = "[ADDR]:PORT", default_value = ":7443", value_parser = listen_address)]
     listen: SocketAddr,
     /// Ends when standard input does, so that it never outlives who started it
     #[arg(long, hide = true)]
@@ -47,7 +47,10 @@ pub(crate) struct Args {
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    let wanted = "give an address in numbers and a port, such as 0.0.0.0:7443, 192.168.1.5:7443 or [::]:7443";
+    if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
+        return Ok((Ipv6Addr::UNSPECIFIED, port).into());
+    }
+    let wanted = "give a port, such as :7443, or an address in numbers, too, such as 192.168.1.5:7443 or [::1]:7443";
     text.parse().map_err(|_| wanted.to_owned())
 }
 

@@ -138,6 +138,19 @@ fn secrets_are_for_their_owner_alone_and_the_kit_is_not_overwritten() {
 }
 
 #[test]
+fn a_port_alone_is_listened_to_by_both_kinds_of_addresses() {
+    let machine = Machine::new();
+    let data = machine.path("data");
+    let server = Server::start_by(&mut Server::command_at(":0", &data), &data);
+    let port = server.address().rsplit_once(':').unwrap().1;
+    let has_ipv6 = std::net::TcpListener::bind("[::1]:0").is_ok();
+    for host in ["127.0.0.1", "[::1]"].iter().filter(|host| has_ipv6 || **host != "[::1]") {
+        let invite = server.invite_with(&["--address", &format!("{host}:{port}")]);
+        Machine::new().pair(&invite);
+    }
+}
+
+#[test]
 fn an_invite_is_good_for_as_long_as_was_said() {
     let machine = Machine::new().with_password(None);
     let data = machine.path("data");

@@ -57,7 +57,7 @@ pub(crate) use socket::{bind, path as socket_of};
 /// How long an administrator waits: repositories that nobody used lately have to be opened.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 /// Where an invite points to when no server ever ran.
-const DEFAULT_LISTEN: &str = "0.0.0.0:7443";
+const DEFAULT_LISTEN: &str = "[::]:7443";
 
 /// Has a command carried out by the server of that data folder, or without it.
 ///

@@ -16,6 +16,9 @@ use crate::data_folder::DataFolder;
 const IDENTITY: &str = "identity.key";
 const WEB_KEY: &str = "web.key";
 const WEB_CERTIFICATE: &str = "web.crt";
+/// From when on the certificate for browsers is valid, and for how long: nobody renews it.
+const WEB_FROM_YEAR: i32 = 2026;
+const WEB_YEARS: i32 = 30;
 /// Most bytes of a stored key or certificate.
 const FILE_MAX_BYTES: u64 = 16 << 10;
 
@@ -92,15 +95,21 @@ impl ReceiptSigner for ServerIdentity {
 }
 
 /// TLS for browsers. A key or certificate that cannot be used is made anew: nobody pins it.
-pub(crate) fn web_config(folder: &DataFolder) -> Result<ServerConfig, ServerError> {
-    stored_web_config(folder).or_else(|_| {
+pub(crate) fn web_config(
+    folder: &DataFolder,
+    identity: &PublicKey,
+) -> Result<ServerConfig, ServerError> {
+    stored_web_config(folder, identity).or_else(|_| {
         [WEB_KEY, WEB_CERTIFICATE].iter().try_for_each(|name| folder.remove(name))?;
-        stored_web_config(folder)
+        stored_web_config(folder, identity)
     })
 }
 
 /// ECDSA P-256, because browsers do not take Ed25519, and no client certificate.
-fn stored_web_config(folder: &DataFolder) -> Result<ServerConfig, ServerError> {
+fn stored_web_config(
+    folder: &DataFolder,
+    identity: &PublicKey,
+) -> Result<ServerConfig, ServerError> {
     let key = folder.read_or_make(WEB_KEY, FILE_MAX_BYTES, || {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256);
         Ok(key.map_err(tls::TlsError::from)?.serialize_der())
@@ -109,9 +118,12 @@ fn stored_web_config(folder: &DataFolder) -> Result<ServerConfig, ServerError> {
     let certificate = folder.read_or_make(WEB_CERTIFICATE, FILE_MAX_BYTES, || {
         let signer = rcgen::KeyPair::try_from(&key[..]).map_err(tls::TlsError::from)?;
         let names = ["holdall".to_owned(), "localhost".to_owned()];
-        let certificate = rcgen::CertificateParams::new(names)
-            .and_then(|params| params.self_signed(&signer))
-            .map_err(tls::TlsError::from)?;
+        let mut params = rcgen::CertificateParams::new(names).map_err(tls::TlsError::from)?;
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CommonName, common_name(identity));
+        params.not_before = rcgen::date_time_ymd(WEB_FROM_YEAR, 1, 1);
+        params.not_after = rcgen::date_time_ymd(WEB_FROM_YEAR + WEB_YEARS, 1, 1);
+        let certificate = params.self_signed(&signer).map_err(tls::TlsError::from)?;
         Ok(certificate.der().to_vec())
     })?;
     let chain = vec![CertificateDer::from(certificate)];
@@ -122,6 +134,11 @@ fn stored_web_config(folder: &DataFolder) -> Result<ServerConfig, ServerError> {
         .map_err(tls::TlsError::from)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// Whose certificate it is, for people and scanners; X.509 lets it have at most 64 characters.
+fn common_name(identity: &PublicKey) -> String {
+    format!("holdall server {}", holdall_protocol::fingerprint(identity))
 }
 
 /// Both ways of TLS.
@@ -148,6 +165,19 @@ mod tests {
         assert_eq!(first.public(), again.public());
         let signature = again.sign(SignedContext::Receipt, b"bytes");
         assert_eq!(first.public().verify(SignedContext::Receipt, b"bytes", &signature), Ok(()));
+    }
+
+    #[test]
+    fn the_certificate_for_browsers_is_called_after_the_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataFolder::take(folder.path()).unwrap();
+        let identity = PublicKey::from_bytes([1; 32]);
+        web_config(&data, &identity).unwrap();
+        let certificate = std::fs::read(folder.path().join(WEB_CERTIFICATE)).unwrap();
+        let has = |text: &str| certificate.windows(text.len()).any(|part| part == text.as_bytes());
+        let name = common_name(&identity);
+        assert!(name.len() <= 64 && has(&name), "{name}");
+        assert!(!has("rcgen") && has("260101000000Z") && has("20560101000000Z"));
     }
 
     #[test]
