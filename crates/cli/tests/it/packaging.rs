@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::house::{HOLDALL, files_below, folder};
+use crate::house::{HOLDALL, Machine, files_below, folder, text};
 
 fn packaging(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name)
@@ -121,5 +121,41 @@ fn services_are_fenced_in_and_leave_no_core_dumps() {
         // It would hide /usr/lib/modules from a backup.
         let hides = text.lines().any(|line| line.starts_with("ProtectKernelModules="));
         assert!(!hides || unit == "holdall-server.service", "{unit}");
+    }
+}
+
+/// The options of a backup as a unit or its file of settings has them, for that home folder.
+fn shipped_options(file: &str, home: &str) -> Vec<String> {
+    let settings = fs::read_to_string(packaging(file)).unwrap().replace("\\\n", " ");
+    let (_, options) = settings.split_once("BACKUP_OPTIONS=").expect("it has options");
+    let options = options.split(['"', '\n']).next().unwrap().replace("%h", home);
+    options.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_shipped_leaves_out_caches_and_trash_and_nothing_else_of_a_home() {
+    for file in ["backup.env", "systemd/user/holdall-backup.service"] {
+        let machine = Machine::new();
+        let (repo, home) = (machine.path("repo"), machine.path("anna"));
+        let kept = ["letter", ".config/caches", ".local/share/mail", "src/.cache/x"];
+        let left_out = [".cache/x", ".local/share/Trash/files/x"];
+        for name in kept.iter().chain(&left_out) {
+            let path = home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        }
+        machine.init(&["-r", text(&repo)]);
+        let mut command = machine.command(["backup", "-r", text(&repo), text(&home)]);
+        command.arg("--as").arg(format!("{}=/home/anna", text(&home)));
+        let made = command.args(shipped_options(file, "/home/anna")).output().unwrap();
+        assert!(made.status.success(), "{file}: {made:?}");
+        for name in kept {
+            machine.ok(["ls", "-r", text(&repo), "latest", &format!("/home/anna/{name}")]);
+        }
+        for name in left_out {
+            let path = format!("/home/anna/{name}");
+            let told = machine.run(["ls", "-r", text(&repo), "latest", &path]);
+            assert_ne!(told.code, Some(0), "{file} takes {name}");
+        }
     }
 }
