@@ -12,7 +12,7 @@ use crate::exit::{Exit, Refusal};
 use crate::opening::keeper::Keeper;
 use crate::secrets::password::{ADMIN_TOKEN, Passwords};
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::{count, local_moment};
+use crate::terminal::output::{counted, local_time};
 
 /// Where an administrator's token comes from; never an argument.
 #[derive(Debug, clap::Args)]
@@ -59,7 +59,7 @@ pub(crate) fn fewer_kept(from_ns: i64) -> String {
     format!(
         "after {} fewer snapshots will be kept, as requested; `holdall admin retention` on the server shows \
          the rules and changes them",
-        local_moment(from_ns)
+        local_time(from_ns)
     )
 }
 
@@ -67,13 +67,13 @@ pub(crate) fn fewer_kept(from_ns: i64) -> String {
 pub(crate) fn in_words(deletion: &WaitingDeletion) -> String {
     let WaitingDeletion { number, snapshots, blocks, due_ns, .. } = deletion;
     let what = match (snapshots.len(), *blocks) {
-        (0, blocks) => format!("{} blocks that gave way to others", count(blocks)),
+        (0, blocks) => format!("{} that gave way to others", counted(blocks, "block")),
         (1, _) => "a snapshot".to_owned(),
-        (many, _) => format!("{} snapshots", count(many as u64)),
+        (many, _) => counted(many as u64, "snapshot"),
     };
     format!(
         "{what} will be deleted after {}, as requested; `holdall admin cancel {number}` on \
          the server takes that back",
-        local_moment(*due_ns)
+        local_time(*due_ns)
     )
 }

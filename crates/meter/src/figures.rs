@@ -17,6 +17,16 @@ pub fn count(number: u64) -> String {
     in_groups(&number.to_string())
 }
 
+/// So many of what is called `one`: `1 item`, `1,234 items`, `2 copies`.
+pub fn counted(number: u64, one: &str) -> String {
+    let many = match one.strip_suffix('y') {
+        _ if number == 1 => one.to_owned(),
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{one}s"),
+    };
+    format!("{} {many}", count(number))
+}
+
 /// `value` rounded to a whole number, with a comma between groups of three digits.
 pub fn grouped(value: f64) -> String {
     in_groups(&format!("{:.0}", value.max(0.0)))
@@ -44,6 +54,23 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// How far something is, of which `done` is the share: `[#######-------]`.
+pub fn bar(done: f64) -> String {
+    const CELLS: usize = 14;
+    let full = (done.clamp(0.0, 1.0) * CELLS as f64) as usize;
+    format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
+}
+
+/// Text for a line of at most that many columns: the parts that fit, those that come first before the others.
+pub fn fitting(parts: impl IntoIterator<Item = String>, columns: usize) -> String {
+    let letters = |text: &str| text.chars().count();
+    parts.into_iter().fold(String::new(), |line, part| {
+        let gap = if line.is_empty() { "" } else { "  " };
+        let fits = letters(&line) + gap.len() + letters(&part) <= columns;
+        if fits { line + gap + &part } else { line }
+    })
+}
+
 /// A time that nobody needs more exactly than in seconds: `3 s`.
 pub fn whole_duration(seconds: f64) -> String {
     if seconds < 59.5 { format!("{:.0} s", seconds.max(0.0)) } else { duration(seconds) }
@@ -57,6 +84,24 @@ pub fn per_second(amount: u64, seconds: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let said = [0, 1, 2, 1_234].map(|number| counted(number, "item"));
+        assert_eq!(said, ["0 items", "1 item", "2 items", "1,234 items"]);
+        assert_eq!(
+            [1, 2].map(|number| counted(number, "directory")),
+            ["1 directory", "2 directories"]
+        );
+    }
+
+    #[test]
+    fn a_bar_and_a_line_say_what_fits() {
+        assert_eq!([0.0, 0.5, 1.0, 7.0].map(bar)[1..3], ["[#######-------]", "[##############]"]);
+        let parts = || ["12 %", "a long sentence", "3 s"].map(str::to_owned);
+        assert_eq!(fitting(parts(), 80), "12 %  a long sentence  3 s");
+        assert_eq!(fitting(parts(), 20), "12 %  3 s");
+    }
 
     #[test]
     fn sizes_numbers_and_durations_read_well() {

@@ -50,7 +50,9 @@ mod run_figures;
 mod stage;
 mod verdict;
 
-pub use figures::{count, duration, grouped, per_second, size, whole_duration};
+pub use figures::{
+    bar, count, counted, duration, fitting, grouped, per_second, size, whole_duration,
+};
 pub use judge::judge;
 pub use latency::{Latency, LatencyCount};
 pub use layer::Layer;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::figures::grouped;
+use crate::figures::counted;
 use crate::help::HELP_FAR_AWAY;
 use crate::{Layer, StageCounters};
 
@@ -21,7 +21,7 @@ impl Unit {
     /// `value` in this unit, for people: `25,000 items/s`, `310.5 MB/s`.
     pub fn show(self, value: f64) -> String {
         match self {
-            Self::ItemsPerSecond => format!("{} items/s", grouped(value)),
+            Self::ItemsPerSecond => format!("{}/s", counted(value.max(0.0).round() as u64, "item")),
             Self::BytesPerSecond if value >= 1e9 => format!("{:.2} GB/s", value / 1e9),
             Self::BytesPerSecond if value >= 1e6 => format!("{:.1} MB/s", value / 1e6),
             Self::BytesPerSecond => format!("{:.1} kB/s", value / 1e3),
@@ -88,15 +88,16 @@ impl Verdict {
         }
     }
 
-    /// What limits, how sure that is, why, and what would help.
-    pub fn words(&self) -> String {
+    /// What limits, how sure that is, why, and what would help; nothing of a run that was over before anything limited it.
+    pub fn words(&self) -> Option<String> {
         let sure = match self.limited_by {
-            Layer::Nothing | Layer::Unsure => String::new(),
+            Layer::Nothing => return None,
+            Layer::Unsure => String::new(),
             _ => format!(" ({:.0} % sure)", self.confidence * 100.0),
         };
         let help = self.help.as_ref().map(|help| format!(" {help}"));
         let help = help.unwrap_or_default();
-        format!("limited by {}{sure}: {}{help}", self.limited_by, self.explanation)
+        Some(format!("limited by {}{sure}: {}{help}", self.limited_by, self.explanation))
     }
 }
 
@@ -119,9 +120,9 @@ mod tests {
             stages: Vec::new(),
         };
         let told = "limited by server-busy (62 % sure): It is so. What would help: peace.";
-        assert_eq!(verdict.words(), told);
+        assert_eq!(verdict.words().as_deref(), Some(told));
         (verdict.limited_by, verdict.help) = (Layer::Nothing, None);
-        assert_eq!(verdict.words(), "limited by nothing: It is so.");
+        assert_eq!(verdict.words(), None);
     }
 
     #[test]
@@ -158,6 +159,7 @@ mod tests {
         assert_eq!(Unit::ItemsPerSecond.show(999.6), "1,000 items/s");
         assert_eq!(Unit::ItemsPerSecond.show(1_234_567.0), "1,234,567 items/s");
         assert_eq!(Unit::ItemsPerSecond.show(12.0), "12 items/s");
+        assert_eq!(Unit::ItemsPerSecond.show(1.2), "1 item/s");
         assert_eq!(Unit::BytesPerSecond.show(310_500_000.0), "310.5 MB/s");
         assert_eq!(Unit::BytesPerSecond.show(1_250_000_000.0), "1.25 GB/s");
         assert_eq!(Unit::BytesPerSecond.show(1_500.0), "1.5 kB/s");

@@ -16,7 +16,7 @@ use holdall_engine::{
 };
 use holdall_format::record_file;
 use holdall_meter::cost::Slowness;
-use holdall_meter::{Layer, Verdict, per_second};
+use holdall_meter::{Verdict, per_second};
 use holdall_state::{Emptied, NOT_THERE, Receipts};
 use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
@@ -37,7 +37,7 @@ use crate::opening::patience;
 use crate::report::audits;
 use crate::report::listing;
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::{Shown, count, counted, duration, local_moment, size};
+use crate::terminal::output::{Shown, count, counted, duration, local_time, size};
 use crate::terminal::progress::counted_ahead;
 
 /// Backs paths up into a new snapshot
@@ -231,8 +231,7 @@ impl Speed {
     fn words(&self) -> Vec<String> {
         let estimate = self.estimate.as_ref();
         let estimate = estimate.map(|expected| format!("it would take {}", expected.words()));
-        let slow =
-            self.slower_than_usual.as_ref().map(|slow| slowness_in_words(slow, local_moment));
+        let slow = self.slower_than_usual.as_ref().map(|slow| slowness_in_words(slow, local_time));
         estimate.into_iter().chain(slow).collect()
     }
 }
@@ -530,8 +529,7 @@ fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
     app.output.object("summary", &WithSpeed { summary, speed, place: place.clone() })?;
     let summary = &done.summary;
     // Of a run that is too short to say, nothing is said.
-    let tells_verdict = done.verdict.limited_by != Layer::Nothing;
-    for line in words(done, tells_verdict).into_iter().chain(speed.words()) {
+    for line in words(done).into_iter().chain(speed.words()) {
         app.output.say(line)?;
     }
     let id = match &summary.snapshot_id {
@@ -546,16 +544,16 @@ fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
 }
 
 /// A backup in words, a line each, with what held it back if that is wanted.
-pub(crate) fn words(done: &Done, tells_verdict: bool) -> Vec<String> {
+pub(crate) fn words(done: &Done) -> Vec<String> {
     let summary = &done.summary;
     let unchanged = summary.files_unmodified + summary.dirs_unmodified;
     let mut lines = vec![
         format!(
-            "{}, {} in {}: {} items/s, {}/s",
+            "{}, {} in {}: {}/s, {}/s",
             counted(summary.items, "item"),
             size(summary.bytes),
             duration(summary.seconds),
-            count(per_second(summary.items, summary.seconds) as u64),
+            counted(per_second(summary.items, summary.seconds) as u64, "item"),
             size(per_second(summary.bytes, summary.seconds) as u64),
         ),
         format!(
@@ -568,7 +566,7 @@ pub(crate) fn words(done: &Done, tells_verdict: bool) -> Vec<String> {
             size(summary.bytes_sent),
         ),
     ];
-    lines.extend(tells_verdict.then(|| done.verdict.words()));
+    lines.extend(done.verdict.words());
     if summary.files_unsettled > 0 {
         let files = count(summary.files_unsettled);
         lines.push(format!("{files} changed while they were read: they are read again next time"));
@@ -578,8 +576,8 @@ pub(crate) fn words(done: &Done, tells_verdict: bool) -> Vec<String> {
         lines.push(format!("{files} vanished before they were read (-v names them)"));
     }
     if summary.objects_sent_again > 0 {
-        let objects = count(summary.objects_sent_again);
-        lines.push(format!("{objects} objects that the repository had lost were sent again"));
+        let objects = counted(summary.objects_sent_again, "object");
+        lines.push(format!("the repository had lost {objects}, sent again now"));
     }
     if summary.problems > 0 {
         lines.push(format!("{} had a problem, named above", count(summary.problems)));

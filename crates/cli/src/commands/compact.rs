@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::deletions::{self, TokenArgs};
 use crate::exit::Exit;
 use crate::opening::open::{self, Patience};
-use crate::terminal::output::{count, rfc3339, size};
+use crate::terminal::output::{count, counted, rfc3339, size};
 
 /// Repacks blocks that are mostly unused
 ///
@@ -88,10 +88,10 @@ fn tell(app: &App, report: &CompactReport, dry_run: bool) -> Result<()> {
     };
     app.output.object("summary", &summary)?;
     app.output.say(format_args!(
-        "{} blocks are mostly dead: {} of their {} objects are needed",
-        count(report.sparse_blocks),
+        "mostly dead: {}, in which {} of {} are needed",
+        counted(report.sparse_blocks, "block"),
         count(report.living_objects),
-        count(report.objects)
+        counted(report.objects, "object")
     ))?;
     if !dry_run {
         app.output.say(format_args!(

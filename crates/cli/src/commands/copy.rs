@@ -6,7 +6,7 @@ use anyhow::Result;
 use holdall_diagnosis::{Forecast, Side, Usage, UsageCounters, judge, limited_side};
 use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, Snapshot};
 use holdall_format::RecordHash;
-use holdall_meter::{Verdict, per_second};
+use holdall_meter::{Layer, Verdict, per_second};
 use holdall_state::Receipts;
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::opening::open;
 use crate::opening::second::{Second, SecondKey, about, find_damage_in};
 use crate::report::audits;
 use crate::report::listing;
-use crate::terminal::output::{Output, Shown, count, duration, rfc3339, size};
+use crate::terminal::output::{Output, Shown, count, counted, duration, rfc3339, size};
 use crate::terminal::progress::watched;
 
 /// Says how a server keeps copies: its rules run without being asked.
@@ -229,19 +229,21 @@ fn told(output: &Output, snapshot: &Snapshot, done: &CopySummary, usage: &Usage)
     let json = JsonCopy::new(snapshot, &done.snapshot_id, Some((done, &verdict)));
     output.object("copy", &json)?;
     let paths = snapshot.secret.paths.iter().map(|path| Shown(path).to_string());
+    let limit = match verdict.limited_by {
+        Layer::Nothing => String::new(),
+        layer => format!("; limited by {layer}{}", limited_side(&verdict).map_or("", Side::words)),
+    };
     output.say(format_args!(
-        "{}: copied as {}: {} of {}; {} items, {} in {}; {} added, {} sent; limited by {}{}",
+        "{}: copied as {}: {} of {}; {}, {} in {}; {} added, {} sent{limit}",
         short(&snapshot.id),
         short(&done.snapshot_id),
         paths.collect::<Vec<_>>().join(", "),
         Shown(snapshot.secret.host.as_bytes()),
-        count(done.items),
+        counted(done.items, "item"),
         size(done.bytes),
         duration(done.seconds),
         size(done.data_added),
         size(done.bytes_sent),
-        verdict.limited_by,
-        limited_side(&verdict).map_or("", Side::words),
     ))?;
     Ok(())
 }

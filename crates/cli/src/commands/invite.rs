@@ -17,7 +17,7 @@ use crate::arguments::machine_name;
 use crate::exit::Exit;
 use crate::opening::connection::parse_duration;
 use crate::opening::open::{DEFAULT_PORT, in_brackets};
-use crate::terminal::output::{local_moment, plain, rfc3339};
+use crate::terminal::output::{local_time, plain, rfc3339};
 
 /// Makes an invite, with which one machine can pair with this server
 #[derive(Debug, clap::Args)]
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         app.output.say(format_args!("for a server at {}", invite.addresses.join(", ")))?;
         app.output.say(format_args!(
             "good once, until {}, for `holdall pair` on the machine:",
-            local_moment(made.expires_ns)
+            local_time(made.expires_ns)
         ))?;
         plain(&*invite.invite)?;
     }

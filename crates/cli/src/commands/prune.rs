@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::opening::keeper::Keeper;
 use crate::opening::open::{self, Patience};
 use crate::report::listing;
-use crate::terminal::output::{Shown, count, local_moment, rfc3339, size};
+use crate::terminal::output::{Shown, counted, local_time, rfc3339, size};
 
 /// Deletes what no snapshot needs any more
 ///
@@ -100,10 +100,10 @@ fn tell(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
     }
     if let Some(due_ns) = report.next_due_ns {
         app.output.say(format_args!(
-            "{} in {} packs wait: those are deleted by a prune after {}",
+            "{} in {} to be deleted by a prune after {}",
             size(report.waiting_bytes),
-            count(report.waiting_packs),
-            local_moment(due_ns)
+            counted(report.waiting_packs, "pack"),
+            local_time(due_ns)
         ))?;
     }
     Ok(())
@@ -123,7 +123,7 @@ fn tell_forgotten(app: &App, pruned: &AskedPrune, dry_run: bool) -> Result<()> {
         app.output.say(format_args!(
             "{} of {} {would}forgotten",
             snapshot.to_string().get(..10).unwrap_or_default(),
-            local_moment(*received_ns)
+            local_time(*received_ns)
         ))?;
     }
     Ok(())

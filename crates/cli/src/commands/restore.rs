@@ -12,7 +12,7 @@ use holdall_diagnosis::speed_history::{Kind, Run, slowness_in_words};
 use holdall_diagnosis::{UsageCounters, judge, name_share_of_restore};
 use holdall_engine::{Access, InPlace, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
 use holdall_meter::cost::Slowness;
-use holdall_meter::{Layer, Verdict, per_second};
+use holdall_meter::{Verdict, per_second};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ use crate::lab::remembered;
 use crate::opening::open;
 use crate::report::listing;
 use crate::terminal::output::{
-    JsonPath, Shown, count, counted, duration, local_date, local_moment, size,
+    JsonPath, Shown, count, counted, duration, local_date, local_time, size,
 };
 use crate::terminal::progress::watched;
 
@@ -362,16 +362,13 @@ fn report(
         done.restored_to.as_deref().map(|to| JsonPath::new(to.as_os_str().as_bytes()));
     let object = WithSpeed { snapshot_id: &id, summary, restored_to, slower_than_usual: slow };
     app.output.object("summary", &object)?;
-    let taken = local_moment(snapshot.taken_ns());
+    let taken = local_time(snapshot.taken_ns());
     app.output.say(format_args!("snapshot {id:.10} of {taken}: {}", paths(snapshot)))?;
     for rule in &done.rules_unmatched {
         app.output.detail(format_args!("--exclude {rule}: this rule met nothing"));
     }
     // Of a run that is too short to say, nothing is said.
-    let tells_verdict = done.verdict.limited_by != Layer::Nothing;
-    for line in words(done, tells_verdict)
-        .into_iter()
-        .chain(slow.map(|slow| slowness_in_words(slow, local_moment)))
+    for line in words(done).into_iter().chain(slow.map(|slow| slowness_in_words(slow, local_time)))
     {
         app.output.say(line)?;
     }
@@ -385,19 +382,19 @@ fn report(
 }
 
 /// A restore in words, a line each, with what held it back if that is wanted.
-pub(crate) fn words(done: &Done, tells_verdict: bool) -> Vec<String> {
+pub(crate) fn words(done: &Done) -> Vec<String> {
     let summary = &done.summary;
     let items = summary.files + summary.dirs;
     let seconds = summary.duration_seconds;
     let mut lines = vec![format!(
-        "{}, {} in {}: {} items/s, {}/s",
+        "{}, {} in {}: {}/s, {}/s",
         counted(items, "item"),
         size(summary.bytes),
         duration(seconds),
-        count(per_second(items, seconds) as u64),
+        counted(per_second(items, seconds) as u64, "item"),
         size(per_second(summary.bytes, seconds) as u64),
     )];
-    lines.extend(tells_verdict.then(|| done.verdict.words()));
+    lines.extend(done.verdict.words());
     lines.extend(summary.notes.iter().map(|note| format!("note: {note}")));
     if summary.skipped > 0 {
         lines.push(format!("{} skipped", count(summary.skipped)));

@@ -100,11 +100,11 @@ impl Stats {
                 ratio.unwrap_or_default()
             ),
             format!(
-                "{:<16} {} packs, {} blocks, {} objects",
+                "{:<16} {}, {}, {}",
                 "in",
-                count(self.packs),
-                count(self.blocks),
-                count(self.objects)
+                counted(self.packs, "pack"),
+                counted(self.blocks, "block"),
+                counted(self.objects, "object")
             ),
         ]
     }

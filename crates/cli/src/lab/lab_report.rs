@@ -14,6 +14,7 @@ use holdall_state::KeptReports;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
+use crate::terminal::output::local_time_of;
 
 /// Where a report goes.
 #[derive(Debug, Clone, clap::Args)]
@@ -48,11 +49,23 @@ impl ReportArgs {
         for file in &self.report {
             // Much may have come there while it was measured.
             check_place(file)?;
-            write_whole(file, &report.write(form_of(file)?))
+            write_whole(file, &in_form(report, form_of(file)?))
                 .with_context(|| format!("cannot write {}", file.display()))?;
             app.output.say(format_args!("report: {}", file.display()))?;
         }
         Ok(())
+    }
+}
+
+/// The report as it is written; where people read it, its time is that of the clock on their wall.
+fn in_form(report: &Report, form: Form) -> String {
+    match form {
+        Form::Json | Form::Csv => report.write(form),
+        Form::Html | Form::Text => {
+            let mut report = report.clone();
+            report.made = local_time_of(&report.made);
+            report.write(form)
+        }
     }
 }
 

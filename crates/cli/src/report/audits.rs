@@ -7,7 +7,7 @@ use holdall_sys::{Clock, SystemClock};
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, exit_of};
-use crate::terminal::output::{Shown, count};
+use crate::terminal::output::{Shown, count, counted};
 
 const HINT: &str = "`holdall check --verify` names everything that is damaged; `holdall check --repair \
                     --from` fetches what is lost from a second repository";
@@ -26,9 +26,9 @@ pub(crate) fn tell(app: &App, access: &Access) {
     match audited {
         Ok(AuditReport { probed: 0, .. }) => {}
         Ok(report) if report.lost_count == 0 => app.output.detail(format_args!(
-            "asked for {} blocks of earlier backups: all that snapshots need are there ({} read as a \
+            "asked for {} of earlier backups: all that snapshots need are there ({} read as a \
              whole, {} needed no more)",
-            count(report.probed),
+            counted(report.probed, "block"),
             count(report.read),
             count(report.gone)
         )),

@@ -11,7 +11,8 @@ use std::io::{self, IsTerminal, Write};
 use holdall_engine::Problem;
 use holdall_format::OneLine;
 pub(crate) use holdall_format::Shown;
-pub(crate) use holdall_meter::{count, duration, size};
+pub(crate) use holdall_meter::{count, counted, duration, size};
+use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::exit::is_closed_pipe;
@@ -260,27 +261,30 @@ pub(crate) fn rfc3339_seconds(nanoseconds: impl Into<i128>) -> String {
     timestamp(nanoseconds.into()).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// A time in a table, by the clock on the wall.
+/// A time for people, by the clock on their wall, with its zone: `2026-11-29 02:45 CET`, or `+03` for a zone without
+/// a name.
 pub(crate) fn local_time(nanoseconds: impl Into<i128>) -> String {
-    let time = timestamp(nanoseconds.into()).to_zoned(jiff::tz::TimeZone::system());
-    time.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    in_local_words(timestamp(nanoseconds.into()))
 }
 
-/// A time in a sentence, by the clock on the wall, with its zone.
-pub(crate) fn local_moment(nanoseconds: impl Into<i128>) -> String {
-    let time = timestamp(nanoseconds.into()).to_zoned(jiff::tz::TimeZone::system());
-    time.strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+/// The same of a time in RFC 3339. What is none stays as it is.
+pub(crate) fn local_time_of(text: &str) -> String {
+    text.parse().map_or_else(|_| text.to_owned(), in_local_words)
 }
 
-/// A number with what it counts: `1 item`, `1,234 items`.
-pub(crate) fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+fn in_local_words(time: jiff::Timestamp) -> String {
+    time.to_zoned(local_zone()).strftime("%Y-%m-%d %H:%M %Z").to_string()
+}
+
+/// The zone of `TZ` or of this computer; UTC where neither is known.
+fn local_zone() -> TimeZone {
+    let zone = TimeZone::system();
+    if zone.is_unknown() { TimeZone::UTC } else { zone }
 }
 
 /// The day of a time, by the clock on the wall.
 pub(crate) fn local_date(nanoseconds: impl Into<i128>) -> String {
-    let time = timestamp(nanoseconds.into()).to_zoned(jiff::tz::TimeZone::system());
-    time.strftime("%Y-%m-%d").to_string()
+    timestamp(nanoseconds.into()).to_zoned(local_zone()).strftime("%Y-%m-%d").to_string()
 }
 
 /// A moment; before the year 1 and after the year 9999, of which RFC 3339 knows nothing, the end of what

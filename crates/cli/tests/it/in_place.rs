@@ -142,9 +142,12 @@ fn times_are_those_of_the_zone_that_tz_names() {
     let touched = Command::new("touch").args(["-d", "2026-07-01T10:00:00Z"]).arg(&old).status();
     assert!(touched.unwrap().success());
     machine.ok(["backup", "-r", text(&repo), text(&home)]);
-    for (zone, hour) in
-        [("Europe/Berlin", "12:00:00"), ("America/New_York", "06:00:00"), ("UTC", "10:00:00")]
-    {
+    for (zone, hour) in [
+        ("Europe/Berlin", "12:00 CEST"),
+        ("America/New_York", "06:00 EDT"),
+        ("America/Sao_Paulo", "07:00 -03"),
+        ("UTC", "10:00 UTC"),
+    ] {
         let mut command = machine.command(["ls", "-l", "latest", text(&old), "-r", text(&repo)]);
         let said = Outcome::of(command.env("TZ", zone)).expect(0).stdout;
         assert!(said.contains(&format!("2026-07-01 {hour}")), "{zone}: {said}");

@@ -468,9 +468,10 @@ fn paths_to_two_servers_are_compared_step_by_step_with_what_limited_them() {
     let limited = serde_json::json!([{ "first": "network", "second": "server-disk" }]);
     assert_eq!(summary["limited_by"], limited);
 
-    let said = machine.ok(["lab", "compare", text(&one), text(&other)]).stdout;
+    let mut command = machine.command(["lab", "compare", text(&one), text(&other)]);
+    let said = Outcome::of(command.env("TZ", "Europe/Berlin")).expect(0).stdout;
     assert!(said.contains("step wire") && said.contains("100.0 MB/s"), "{said}");
-    let heads = format!("A: {}: holdall lab path, 2026-11-20T10:00:00Z\nB: ", text(&one));
+    let heads = format!("A: {}: holdall lab path, 2026-11-20 11:00 CET\nB: ", text(&one));
     assert!(said.starts_with(&heads), "{said}");
     let columns: Vec<_> = said.lines().nth(2).unwrap().split_whitespace().collect();
     assert_eq!(columns, ["A", "B", "B", "to", "A"]);

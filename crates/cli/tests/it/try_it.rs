@@ -32,7 +32,9 @@ fn a_small_tree_is_identical_and_nothing_is_left_behind() {
     }
 
     let words = machine.ok(["try", source.to_str().unwrap()]).stdout;
-    assert!(words.contains("identical") && words.contains("limited by"), "{words}");
+    assert!(words.contains("identical"), "{words}");
+    // Each run is over in a moment, in which nothing limited it.
+    assert!(!words.contains("limited by nothing"), "{words}");
     assert!(words.contains("loopback") && words.contains("cache"), "{words}");
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use holdall_lab::files::not_seen;
 use holdall_lab::path::{Content, Limits, Sample, Shape, Tree, walk};
 use holdall_lab::{Scratch, Stop};
-use holdall_meter::{count, size};
+use holdall_meter::{counted, size};
 
 use super::PathError;
 use super::client::{Client, Telling};
@@ -197,14 +197,14 @@ impl<'a, C: Client> Measuring<'a, C> {
 
 /// Which part of a source it is about, in a sentence.
 fn what_is_measured(sample: &Sample, (items, bytes): (u64, u64), is_more: bool) -> String {
-    let part = format!("{} items, {}", count(sample.items), size(sample.bytes));
+    let part = format!("{}, {}", counted(sample.items, "item"), size(sample.bytes));
     if sample.is_whole {
         return format!("All of the source is measured: {part}.");
     }
     let more = if is_more { " seen until then" } else { "" };
     format!(
-        "Of the source's {} items, {}{more}, the first that fit are measured: {part}.",
-        count(items),
+        "Of the source's {}, {}{more}, the first that fit are measured: {part}.",
+        counted(items, "item"),
         size(bytes)
     )
 }

@@ -9,6 +9,7 @@
 use std::cmp::Ordering;
 
 use holdall_format::{RecordHash, SeriesId, SessionId};
+use holdall_meter::counted;
 use holdall_sys::Timestamp;
 use holdall_tree::{Cursor, Entry, Fingerprint, LeafAhead, PathKey};
 
@@ -154,9 +155,9 @@ impl<'a> Parents<'a> {
     pub(super) fn tell_emptied(&mut self, path: &PathKey) -> Result<(), EngineError> {
         let before = self.count_below(path)?;
         if before > 0 {
-            let items = if before == 1 { "item" } else { "items" };
             let reason = format!(
-                "it is empty, and the previous snapshot has {before} {items} in it: is its disk mounted?"
+                "it is empty, and the previous snapshot has {} in it: is its disk mounted?",
+                counted(before, "item")
             );
             self.shared.run.problem(&path.to_absolute(), reason);
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use holdall_format::RepositoryConfig;
+use holdall_meter::counted;
 use holdall_sys::{Dir, FileKind, Name, Stat, disk, stat};
 use holdall_tree::PathKey;
 
@@ -569,8 +570,7 @@ impl<F: ItemSink> Plan<'_, F> {
                 }
                 return Ok(());
             }
-            1 => "the previous snapshot has 1 item in it".to_owned(),
-            before => format!("the previous snapshot has {before} items in it"),
+            before => format!("the previous snapshot has {} in it", counted(before, "item")),
         };
         self.shared.run.problem(&absolute, format!("{words}, and {had}: {question}"));
         self.shared.run.emptied(&absolute);

@@ -22,6 +22,7 @@ mod reach;
 use std::collections::{BTreeMap, HashSet};
 
 use holdall_format::{ObjectId, RecordHash, SessionId};
+use holdall_meter::counted;
 use holdall_protocol::SessionPurpose;
 
 use crate::records::snapshots::snapshots;
@@ -189,7 +190,10 @@ impl Mending<'_> {
             return Ok(());
         }
         if !self.notes.contains_key(&snapshot.id) {
-            let reason = format!("{lost} objects of it did not come out of the second repository");
+            let reason = format!(
+                "{} of it did not come out of the second repository",
+                counted(lost as u64, "object")
+            );
             self.note(snapshot, b"/", &reason);
         }
         self.report.left.extend(self.notes.remove(&snapshot.id).unwrap_or_default());

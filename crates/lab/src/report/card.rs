@@ -1,5 +1,7 @@
 //! The text card: what one pastes into a forum, in lines of at most 100 letters.
 
+use holdall_meter::Verdict;
+
 use super::{Report, escape, shown};
 use crate::Measurement;
 
@@ -21,8 +23,8 @@ pub(super) fn of(report: &Report) -> String {
     }
     rows(&mut card, &report.measurements);
     ladder(&mut card, report);
-    for verdict in &report.verdicts {
-        paragraph(&mut card, &format!("\n{}", verdict.words()));
+    for words in report.verdicts.iter().filter_map(Verdict::words) {
+        paragraph(&mut card, &format!("\n{words}"));
     }
     for note in &report.notes {
         paragraph(&mut card, &format!("- {note}"));

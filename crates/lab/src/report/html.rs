@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use holdall_meter::Verdict;
+use holdall_meter::{Layer, Verdict};
 
 use super::escape::html as escaped;
 use super::{Fact, Report, curves, shown};
@@ -43,7 +43,8 @@ pub(super) fn of(report: &Report) -> String {
         command = escaped(&report.command),
         made = escaped(&report.made),
     );
-    report.verdicts.iter().for_each(|found| verdict(&mut page, found));
+    let limited = report.verdicts.iter().filter(|found| found.limited_by != Layer::Nothing);
+    limited.for_each(|found| verdict(&mut page, found));
     if !report.notes.is_empty() {
         let items = report.notes.iter().map(|note| format!("<li>{}</li>", escaped(note)));
         let _ = writeln!(page, "<ul>{}</ul>", items.collect::<String>());

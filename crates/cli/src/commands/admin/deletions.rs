@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::terminal::output::{local_time, rfc3339};
+use crate::terminal::output::{counted, local_time, rfc3339};
 
 /// Asks for snapshots to be deleted, once the repository's delay is over
 #[derive(Debug, clap::Args)]
@@ -91,7 +91,8 @@ fn show(app: &App, deletion: &Deletion) -> Result<()> {
     let object = JsonDeletion { number: *number, repository, snapshots, blocks, asked, due };
     app.output.object("deletion", &object)?;
     let short = snapshots.iter().map(|id| id.get(..10).unwrap_or(id).to_owned());
-    let compacted = (blocks > 0).then(|| format!("{blocks} blocks that gave way to others"));
+    let compacted =
+        (blocks > 0).then(|| format!("{} that gave way to others", counted(blocks, "block")));
     app.output.result(format_args!(
         "{number:>4}  {repository:<16} due {}  {}",
         local_time(*due_ns),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ask, date_of};
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::terminal::output::{count, local_moment, rfc3339, size};
+use crate::terminal::output::{count, counted, local_time, rfc3339, size};
 
 /// Applies the rules for keeping, and deletes what nothing needs
 ///
@@ -56,7 +56,7 @@ fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
     if let Some(until_ns) = entry.frozen_until_ns {
         return Ok(app.output.result(format_args!(
             "{name}: the clock was set, or the server was off for long: nothing goes before {}",
-            local_moment(until_ns)
+            local_time(until_ns)
         ))?);
     }
     if let Some(alarm) = &entry.alarm {
@@ -73,8 +73,8 @@ fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
         ))?;
     }
     app.output.result(format_args!(
-        "{name}: {} snapshots kept, {} {would}forgotten; {} stored, {} {would}freed, {} waiting",
-        count(entry.snapshots_kept),
+        "{name}: {} kept, {} {would}forgotten; {} stored, {} {would}freed, {} waiting",
+        counted(entry.snapshots_kept, "snapshot"),
         count(entry.forgotten.len() as u64),
         size(entry.stored_before_bytes),
         size(entry.stored_before_bytes.saturating_sub(entry.stored_after_bytes)),

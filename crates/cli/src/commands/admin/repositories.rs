@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::terminal::output::{Shown, count, local_moment, local_time, rfc3339, size};
+use crate::terminal::output::{Shown, count, local_time, rfc3339, size};
 
 /// Lists the repositories that this server keeps
 #[derive(Debug, clap::Args)]
@@ -69,7 +69,7 @@ pub(super) fn show(app: &App, repository: &RepositoryEntry) -> Result<()> {
         app.output.detail(format_args!(
             "{}: everything is read again by {}",
             repository.name,
-            local_moment(read_by_ns)
+            local_time(read_by_ns)
         ));
     }
     Ok(())

@@ -13,7 +13,7 @@ use super::ask;
 use crate::app::App;
 use crate::arguments::keep_rules::{KeepRules, nanoseconds, parse_duration};
 use crate::exit::{Exit, Refusal};
-use crate::terminal::output::{local_moment, rfc3339};
+use crate::terminal::output::{local_time, rfc3339};
 
 /// Shows or sets which snapshots a repository keeps
 #[derive(Debug, clap::Args)]
@@ -120,7 +120,7 @@ fn show(app: &App, entry: &KeepingEntry) -> Result<()> {
     app.output.object("retention", &object)?;
     app.output.result(format_args!("{} keeps {}", entry.repository, words(&entry.now)))?;
     if let Some((then, from_ns)) = &entry.then {
-        app.output.result(format_args!("from {} on {}", local_moment(*from_ns), words(then)))?;
+        app.output.result(format_args!("from {} on {}", local_time(*from_ns), words(then)))?;
     }
     Ok(())
 }

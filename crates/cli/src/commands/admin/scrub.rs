@@ -10,7 +10,7 @@ use super::ask;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::report::repairs::MendArgs;
-use crate::terminal::output::{count, size};
+use crate::terminal::output::{counted, size};
 
 /// Reads everything again and checks hashes and references
 #[derive(Debug, clap::Args)]
@@ -98,10 +98,10 @@ fn show(app: &App, entry: &ScrubbedEntry) -> Result<()> {
         app.output.failure(&wrong(problem, Exit::Failed), Exit::Failed.code(), None);
     } else if entry.damaged.is_empty() {
         app.output.result(format_args!(
-            "{repository}: {} snapshots, {} objects in {} blocks, {} read: all whole",
-            count(entry.snapshots),
-            count(entry.objects),
-            count(entry.blocks),
+            "{repository}: {}, {} in {}, {} read: all whole",
+            counted(entry.snapshots, "snapshot"),
+            counted(entry.objects, "object"),
+            counted(entry.blocks, "block"),
             size(entry.bytes)
         ))?;
     }

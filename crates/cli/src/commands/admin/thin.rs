@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{ask, date_of};
 use crate::app::App;
 use crate::exit::Exit;
-use crate::terminal::output::{count, local_moment};
+use crate::terminal::output::{count, counted, local_time};
 
 /// Offers to delete snapshots of a repository that is full
 ///
@@ -56,19 +56,19 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
             date_of(snapshot)
         ))?;
     }
-    let goes = count(thinning.snapshots.len() as u64);
+    let goes = counted(thinning.snapshots.len() as u64, "snapshot");
     app.output.say(match &thinning.deletion {
         Some(deletion) => format!(
-            "{name}: these {goes} snapshots go on {}, {} stay; `holdall admin cancel {}` takes it back",
-            local_moment(deletion.due_ns),
+            "{name}: {goes} will go on {}, {} stay; `holdall admin cancel {}` takes it back",
+            local_time(deletion.due_ns),
             count(thinning.kept),
             deletion.number
         ),
         None if thinning.snapshots.is_empty() => {
-            format!("{name}: nothing could go, {} snapshots would stay", count(thinning.kept))
+            format!("{name}: nothing could go, {} would stay", counted(thinning.kept, "snapshot"))
         }
         None => format!(
-            "{name}: {goes} snapshots could go, {} would stay; --confirm asks for it",
+            "{name}: {goes} could go, {} would stay; --confirm asks for it",
             count(thinning.kept)
         ),
     })?;

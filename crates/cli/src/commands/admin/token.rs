@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::ask;
 use crate::app::App;
 use crate::exit::Exit;
-use crate::terminal::output::{local_moment, rfc3339};
+use crate::terminal::output::{local_time, rfc3339};
 
 /// Makes a token that lets a machine request deletions in its repository for a day
 ///
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     let (repository, token) = (&args.repository, token.to_text());
     let object = JsonToken { repository, token: &token, expires: rfc3339(expires_ns) };
     app.output.object("admin_token", &object)?;
-    app.output.note(format_args!("accepted for {repository} until {}", local_moment(expires_ns)));
+    app.output.note(format_args!("accepted for {repository} until {}", local_time(expires_ns)));
     app.output.result(token.as_str())?;
     Ok(Exit::Done)
 }

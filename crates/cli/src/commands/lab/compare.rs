@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::terminal::output::{Output, Shown};
+use crate::terminal::output::{Output, Shown, local_time_of};
 
 /// Puts two reports beside each other
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// Says which report is which, and what measured it when.
 fn tell_heads(reports: [(&Path, &Report); 2], output: &Output) -> Result<()> {
     for ((path, report), name) in reports.into_iter().zip(["A", "B"]) {
-        let (command, made) = (shown(&report.command), shown(&report.made));
+        let (command, made) = (shown(&report.command), shown(&local_time_of(&report.made)));
         output.say(format_args!("{name}: {}: {command}, {made}", path.display()))?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::Exit;
-use crate::terminal::output::{JsonPath, Shown};
+use crate::terminal::output::{JsonPath, Shown, local_time_of};
 
 /// Lists what the lab measured on this computer before
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let words = fastest.map(|rate| holdall_meter::Unit::BytesPerSecond.show(rate));
         app.output.result(format_args!(
             "{}  {:>12}  {}",
-            Shown(made.as_bytes()),
+            Shown(local_time_of(made).as_bytes()),
             words.unwrap_or_default(),
             Shown(command.as_bytes())
         ))?;

@@ -8,7 +8,7 @@ use super::{Attempt, Status};
 use crate::app::App;
 use crate::deletions;
 use crate::exit::Exit;
-use crate::terminal::output::{count, counted, local_moment, rfc3339, size};
+use crate::terminal::output::{count, counted, local_time, rfc3339, size};
 
 /// Tells it; with whether the last good backup is too old, if that was asked.
 pub(super) fn tell(app: &App, status: &Status, is_too_old: Option<bool>) -> Result<()> {
@@ -65,7 +65,7 @@ impl Lines {
 }
 
 fn at(status: &Status, then_ns: i64) -> String {
-    format!("{}, {}", local_moment(then_ns), ago(status.seconds_since(then_ns)))
+    format!("{}, {}", local_time(then_ns), ago(status.seconds_since(then_ns)))
 }
 
 fn last_good(status: &Status, is_too_old: Option<bool>) -> String {
@@ -110,7 +110,7 @@ fn in_words(status: &Status, attempt: &Attempt) -> String {
 fn next_run(status: &Status) -> String {
     status.next_run.as_ref().map_or_else(
         || "not known: no timer of systemd is there for it".to_owned(),
-        |next| format!("{} ({})", local_moment(next.at_ns), next.by),
+        |next| format!("{} ({})", local_time(next.at_ns), next.by),
     )
 }
 

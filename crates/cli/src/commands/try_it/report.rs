@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::memory::Memory;
 use crate::commands::{backup, restore};
-use crate::terminal::output::{JsonPath, Output, Shown, count, size};
+use crate::terminal::output::{JsonPath, Output, Shown, count, counted, size};
 
 /// How many paths of a list are shown to people.
 const PATHS_SHOWN: usize = 20;
@@ -65,7 +65,7 @@ impl<'a> Report<'a> {
     ) -> Result<Self> {
         let report = Self { output };
         let what =
-            format!("{}: {} items, {}", dir.display(), count(survey.items), size(survey.bytes));
+            format!("{}: {}, {}", dir.display(), counted(survey.items, "item"), size(survey.bytes));
         report.lines("source", &[what])?;
         report.lines("work folder", &[format!("{}, removed at the end", work.display())])?;
         Ok(report)
@@ -83,7 +83,7 @@ impl<'a> Report<'a> {
     ) -> Result<()> {
         let summary = backup::JsonSummary::new(done);
         self.output.object("summary", &Named { run, summary: &summary, memory })?;
-        self.lines(run, &with_memory(backup::words(done, true), memory))
+        self.lines(run, &with_memory(backup::words(done), memory))
     }
 
     /// Tells of the restore.
@@ -93,7 +93,7 @@ impl<'a> Report<'a> {
     pub(crate) fn restore(&self, done: &restore::Done, memory: &Memory) -> Result<()> {
         let summary = restore::JsonSummary::new(done);
         self.output.object("summary", &Named { run: "restore", summary: &summary, memory })?;
-        self.lines("restore", &with_memory(restore::words(done, true), memory))
+        self.lines("restore", &with_memory(restore::words(done), memory))
     }
 
     /// Tells of the comparison and of the circumstances.
@@ -188,8 +188,8 @@ fn paths(paths: &[Vec<u8>]) -> Vec<JsonPath> {
 
 fn comparison(compared: &CompareReport) -> Vec<String> {
     let verdict = if compared.identical { "identical" } else { "NOT IDENTICAL" };
-    let (items, bytes) = (count(compared.items), size(compared.bytes));
-    let mut lines = vec![format!("{verdict}: {items} items and {bytes} of content compared")];
+    let (items, bytes) = (counted(compared.items, "item"), size(compared.bytes));
+    let mut lines = vec![format!("{verdict}: {items} and {bytes} of content compared")];
     let mut list = |what: &str, total: u64, shown: Vec<String>| {
         if total > 0 {
             lines.push(format!("{} {what}", count(total)));

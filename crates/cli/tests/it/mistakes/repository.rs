@@ -506,7 +506,7 @@ fn damage_to_a_closed_pack() {
             "no copy of it is left",
         ),
     ] {
-        rows.push(found(name, set_up, "check -r {repo}", reason, "1 snapshot,"));
+        rows.push(found(name, set_up, "check -r {repo}", reason, "1 snapshot, "));
         let verify = "check -r {repo} --verify";
         rows.push(found(name, set_up, verify, "{taken}/huge.bin", "damaged path"));
         let restore = "restore -r {repo} latest --target {target}";

@@ -34,8 +34,8 @@ pub(super) fn conclude(
     for note in notes {
         app.output.say(format_args!("- {note}"))?;
     }
-    if let Some(verdict) = &verdict {
-        app.output.say(verdict.words())?;
+    if let Some(words) = verdict.as_ref().and_then(Verdict::words) {
+        app.output.say(words)?;
     }
     report.ladder = ladder;
     report.timeline = timeline;
