@@ -73,7 +73,7 @@ fn line(version: &Version<'_>) -> String {
     let what = aspects(&version.change).join(", ");
     let what = if what.is_empty() { String::new() } else { format!(" [{what}]") };
     format!(
-        "{:.10} {}  {:<12} {size:>14} {modified:<19}  {}{what}",
+        "{:.10} {}  {:<12} {size:>14} {modified:<21}  {}{what}",
         snapshot.id.to_string(),
         local_time(snapshot.taken_ns()),
         Shown(snapshot.secret.host.as_bytes()).to_string(),

@@ -60,7 +60,7 @@ pub(super) fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
         return Ok(());
     }
     output.say(format_args!(
-        "{:<10} {:<19}  {:>12} {:>10}  {:<12} paths",
+        "{:<10} {:<20} {:>9} {:>9}  {:<10} paths",
         "id", "received", "items", "size", "host"
     ))?;
     for snapshot in snapshots {
@@ -69,7 +69,7 @@ pub(super) fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
         let pinned = if snapshot.pinned { " (pinned)" } else { "" };
         let paths: Vec<_> = secret.paths.iter().map(|path| Shown(path).to_string()).collect();
         output.result(format_args!(
-            "{:<10} {}  {:>12} {:>10}  {:<12} {}{}{}{pinned}",
+            "{:<10} {:<20} {:>9} {:>9}  {:<10} {}{}{}{pinned}",
             snapshot.id.to_string().get(..10).unwrap_or_default(),
             local_time(snapshot.taken_ns()) + if snapshot.received_sure { "" } else { "?" },
             count(secret.items),

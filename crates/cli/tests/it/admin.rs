@@ -115,6 +115,23 @@ fn machines_and_repositories_are_listed_with_and_without_a_server() {
     assert!(words.stdout.contains("desk") && words.stdout.contains("last seen"), "{words:?}");
 }
 
+/// Seen: rows of up to 104 columns, which wrap where most terminals end.
+#[test]
+fn tables_fit_80_columns() {
+    let world = World::new();
+    let data = world.data.to_str().unwrap();
+    for command in [
+        vec!["admin", "machines", "--data", data],
+        vec!["admin", "repositories", "--data", data],
+        vec!["lab", "cpu", "--time", "0.01"],
+    ] {
+        let said = world.machine.ok(&command).stdout;
+        let rows = said.lines().skip_while(|line| !line.is_empty() && command[0] == "lab");
+        let longest = rows.map(|line| line.chars().count()).max().unwrap();
+        assert!((40..=80).contains(&longest), "{command:?}: {longest}\n{said}");
+    }
+}
+
 #[test]
 fn a_right_is_set_with_and_without_a_server_and_counts_at_once() {
     let mut world = World::new();

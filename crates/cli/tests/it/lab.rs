@@ -235,6 +235,10 @@ fn the_standard_set_has_the_four_known_rows_both_ways_and_an_fsync() {
     assert!(fsync["operation"] == "fsync" && fsync["latency_ns"]["p50"].as_u64() > Some(0));
     let said = machine.ok(["lab", "disk", disk.point().to_str().unwrap()]).stdout;
     assert!(said.contains("RND4K Q32T1") && said.contains("file system"), "{said}");
+    let rows = said.lines().skip_while(|line| !line.contains("p50"));
+    let rows = rows.filter(|line| !line.starts_with("note: "));
+    let widths: Vec<_> = rows.map(|line| line.chars().count()).collect();
+    assert!(widths.len() > 38 && widths.iter().all(|&width| width <= 80), "{widths:?}\n{said}");
     assert!(said.contains("the set is measured on "), "{said}");
     assert!(said.contains("there is no room for a file of 100 MiB"), "{said}");
     expect_empty(disk.point());

@@ -44,8 +44,8 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     app.output.say(format_args!(
-        "{:<12} {:<16} {:<16} {:<8} {:>4}  {:<19} last seen",
-        "id", "name", "repository", "right", "keys", "created"
+        "{:<12} {:<14} {:<14} {:<8} {:>4}  last seen",
+        "id", "name", "repository", "right", "keys"
     ))?;
     machines.iter().try_for_each(|machine| show(app, machine))?;
     Ok(Exit::Done)
@@ -55,13 +55,12 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
 pub(super) fn show(app: &App, machine: &MachineEntry) -> Result<()> {
     app.output.object("machine", &JsonMachine::new(machine))?;
     app.output.result(format_args!(
-        "{:<12} {:<16} {:<16} {:<8} {:>4}  {:<19} {}",
+        "{:<12} {:<14} {:<14} {:<8} {:>4}  {}",
         machine.id.get(..12).unwrap_or_default(),
         Shown(machine.name.as_bytes()).to_string(),
         machine.repository,
         if machine.revoked { "revoked".to_owned() } else { machine.right.to_string() },
         count(machine.keys as u64),
-        local_time(machine.created_ns),
         machine.last_seen_ns.map_or_else(|| "never".to_owned(), local_time),
     ))?;
     Ok(())

@@ -30,8 +30,8 @@ pub(crate) fn run(_: &Args, data: &Path, app: &App) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     app.output.say(format_args!(
-        "{:<16} {:<16} {:>10} {:>10} {:>7} {:>9}  newest",
-        "name", "machine", "stored", "quota", "packs", "snapshots"
+        "{:<14} {:<12} {:>9} {:>9} {:>9}  newest",
+        "name", "machine", "stored", "quota", "snapshots"
     ))?;
     repositories.iter().try_for_each(|repository| show(app, repository))?;
     Ok(Exit::Done)
@@ -48,12 +48,11 @@ pub(super) fn show(app: &App, repository: &RepositoryEntry) -> Result<()> {
         (None, None) => "-".to_owned(),
     };
     app.output.result(format_args!(
-        "{:<16} {:<16} {:>10} {:>10} {:>7} {:>9}  {newest}",
+        "{:<14} {:<12} {:>9} {:>9} {:>9}  {newest}",
         repository.name,
         Shown(owner.as_bytes()).to_string(),
         size(repository.stored_bytes),
         repository.quota_bytes.map_or_else(|| "none".to_owned(), size),
-        count(repository.packs),
         count(repository.snapshots),
     ))?;
     if let Some(alarm) = &repository.alarm {

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::place::Place;
 use super::rate::Slowest;
-use super::table::{binary_size, latency, latency_heads, megabytes, operations};
+use super::table::{binary_size, latency, latency_heads, megabytes, operations, tell_row};
 use crate::app::App;
 
 const MIB: u64 = 1 << 20;
@@ -255,7 +255,7 @@ impl<'a> Bench<'a> {
         if !self.has_heads {
             self.has_heads = true;
             output.say(format_args!(
-                "{:<28} {:>8} {:>5} {:>4} {:>10} {:>10} {}",
+                "{:<22} {:>7} {:>5} {:>4} {:>8} {:>8} {}",
                 "",
                 "block",
                 "queue",
@@ -268,19 +268,17 @@ impl<'a> Bench<'a> {
         let block = row.block_bytes.map(binary_size).unwrap_or_default();
         let number =
             |number: Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
-        output.result(
-            format!(
-                "{:<28} {block:>8} {:>5} {:>4} {:>10} {:>10} {:<39}  {how}{}",
-                row.operation.replace(", average of", ","),
-                number(row.queue_depth),
-                number(row.jobs),
-                megabytes(row),
-                operations(row),
-                latency(row),
-                row.known_as.as_ref().map(|name| format!(", {name}")).unwrap_or_default(),
-            )
-            .trim_end(),
-        )?;
+        let figures = format!(
+            "{:<22} {block:>7} {:>5} {:>4} {:>8} {:>8} {}",
+            row.operation.replace(", average of", ","),
+            number(row.queue_depth),
+            number(row.jobs),
+            megabytes(row),
+            operations(row),
+            latency(row),
+        );
+        let known_as = row.known_as.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
+        tell_row(output, &figures, &format!("{how}{known_as}"))?;
         if let Some(device) = row.device.filter(|_| output.verbose > 0) {
             output.say(work(&device))?;
         }

@@ -60,8 +60,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let all_cores = holdall_sys::cpu::available_cores().round().max(1.0) as u32;
     let mut slowest = Slowest::default();
     app.output.say(format_args!(
-        "{:<32} {:<15} {:>14} {:>14} {:>9}",
-        "", "", "MB/s each core", "MB/s all cores", "becomes"
+        "{:<28} {:<15} {:>11} {:>11} {:>9}",
+        "", "", "MB/s a core", "all cores", "becomes"
     ))?;
     let samples = Samples { text, incompressible };
     for probe in holdall_engine::cpu_probes(samples) {
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let of_core = one.measurement.bytes_per_core_second;
         slowest.add(of_core);
         app.output.result(format_args!(
-            "{:<32} {:<15} {:>14} {:>14} {:>8.1}%",
+            "{:<28} {:<15} {:>11} {:>11} {:>8.1}%",
             probe.name,
             probe.sample,
             of_core.map(|rate| figure(rate / 1e6)).unwrap_or_default(),

@@ -13,12 +13,12 @@ use holdall_lab::files::{
 use super::circumstances::Circumstances;
 use super::place::Place;
 use super::rate::Slowest;
-use super::table::{binary_size, latency, latency_heads, megabytes, operations};
+use super::table::{binary_size, latency, latency_heads, megabytes, operations, tell_row};
 use crate::app::App;
 use crate::arguments::quantity;
 use crate::exit::Exit;
 use crate::lab::lab_report::ReportArgs;
-use crate::terminal::output::{count, size};
+use crate::terminal::output::{count, counted, size};
 
 /// How many small files of how many bytes.
 const FILES: u64 = 1000;
@@ -155,7 +155,7 @@ impl Told<'_> {
         if !self.has_heads {
             self.has_heads = true;
             output.say(format_args!(
-                "{:<20} {:>9} {:>7} {:>8} {:>10} {:>10} {}",
+                "{:<14} {:>8} {:>7} {:>8} {:>9} {:>8} {}",
                 "",
                 "size",
                 "workers",
@@ -165,39 +165,36 @@ impl Told<'_> {
                 latency_heads()
             ))?;
         }
-        output.result(
-            format!(
-                "{:<20} {:>9} {:>7} {:>8} {:>10} {:>10} {:<39}  {}",
-                row.operation,
-                row.file_bytes.map(file_size).unwrap_or_default(),
-                row.jobs.unwrap_or(1),
-                count(measured.items.all()),
-                operations(row),
-                megabytes(row),
-                latency(row),
-                row.cache.map_or("", holdall_lab::disk::Cache::words),
-            )
-            .trim_end(),
-        )?;
-        Ok(())
+        let figures = format!(
+            "{:<14} {:>8} {:>7} {:>8} {:>9} {:>8} {}",
+            row.operation,
+            row.file_bytes.map(file_size).unwrap_or_default(),
+            row.jobs.unwrap_or(1),
+            count(measured.items.all()),
+            operations(row),
+            megabytes(row),
+            latency(row),
+        );
+        let more = row.cache.map_or("", holdall_lab::disk::Cache::words);
+        Ok(tell_row(output, &figures, more)?)
     }
 
-    fn count(&mut self, counted: &FilesMeasured) -> Result<()> {
+    fn count(&mut self, found: &FilesMeasured) -> Result<()> {
         let output = &self.app.output;
-        output.object("measurement", counted)?;
-        self.slowest.add_items(&counted.measurement);
-        let items = counted.items;
+        output.object("measurement", found)?;
+        self.slowest.add_items(&found.measurement);
+        let items = found.items;
         output.result(format_args!(
-            "{} items: {} files of {}, {} directories, {} links, {} others; {} items/s",
-            count(items.all()),
-            count(items.files),
-            size(counted.bytes),
-            count(items.directories),
-            count(items.links),
-            count(items.others),
-            operations(&counted.measurement),
+            "{}: {} of {}, {}, {}, {}; {} items/s",
+            counted(items.all(), "item"),
+            counted(items.files, "file"),
+            size(found.bytes),
+            counted(items.directories, "directory"),
+            counted(items.links, "link"),
+            counted(items.others, "other"),
+            operations(&found.measurement),
         ))?;
-        let left_out = counted.left_out.unwrap_or_default();
+        let left_out = found.left_out.unwrap_or_default();
         for note in not_seen(left_out.unreadable_directories, left_out.mount_points) {
             self.note(note);
         }

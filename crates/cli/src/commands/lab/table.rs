@@ -1,7 +1,11 @@
 //! Rows for people: names on the left, figures below each other.
 
+use std::io;
+
 use holdall_lab::Measurement;
 use holdall_meter::Latency;
+
+use crate::terminal::output::Output;
 
 /// A block or a file: `4 KiB`, `1 MiB`, in the powers of 1024 that they come in.
 pub(crate) fn binary_size(bytes: u64) -> String {
@@ -47,14 +51,23 @@ pub(crate) fn time(nanoseconds: u64) -> String {
 
 /// The heads of [`latency`]'s columns.
 pub(crate) fn latency_heads() -> String {
-    format!("{:>9} {:>9} {:>9} {:>9}", "p50", "p90", "p99", "p99.9")
+    format!("{:>9} {:>9}", "p50", "p99")
 }
 
-/// The percentiles below each other.
+/// The percentiles below each other. There is room for two; JSON and reports have the others.
 pub(crate) fn latency(row: &Measurement) -> String {
-    let Some(Latency { p50, p90, p99, p99_9 }) = row.latency_ns else { return String::new() };
-    let [p50, p90, p99, p99_9] = [p50, p90, p99, p99_9].map(time);
-    format!("{p50:>9} {p90:>9} {p99:>9} {p99_9:>9}")
+    let Some(Latency { p50, p99, .. }) = row.latency_ns else { return String::new() };
+    let [p50, p99] = [p50, p99].map(time);
+    format!("{p50:>9} {p99:>9}")
+}
+
+/// Tells a row whose figures are in columns, and what else is to be said of it in a line below, set in.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(crate) fn tell_row(output: &Output, figures: &str, more: &str) -> io::Result<()> {
+    output.result(figures.trim_end())?;
+    if more.is_empty() { Ok(()) } else { output.result(format_args!("  {more}")) }
 }
 
 #[cfg(test)]

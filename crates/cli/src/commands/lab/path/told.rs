@@ -5,13 +5,14 @@ use std::io;
 use holdall_diagnosis::path::{Ran, Telling};
 use holdall_lab::Measurement;
 use holdall_lab::disk::Cache;
+use holdall_meter::Layer;
 use serde::Serialize;
 
 use super::super::rate::Slowest;
-use super::super::table::{figure, latency, latency_heads, megabytes, operations};
+use super::super::table::{figure, latency, latency_heads, megabytes, operations, tell_row};
 use crate::app::App;
 use crate::exit::Exit;
-use crate::terminal::output::{count, size};
+use crate::terminal::output::{counted, size};
 
 /// What a row is told as.
 #[derive(Serialize)]
@@ -21,6 +22,9 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stored_bytes: Option<u64>,
 }
+
+/// The width of the names' column.
+const NAME_COLUMNS: usize = 36;
 
 /// What was told.
 pub(super) struct Told<'a> {
@@ -55,22 +59,33 @@ impl<'a> Told<'a> {
         let output = &self.app.output;
         if !std::mem::replace(&mut self.has_heads, true) {
             let heads = latency_heads();
-            output.say(format_args!("{:<44} {:>10} {:>10} {heads}", "", "MB/s", "items/s"))?;
+            output.say(format_args!(
+                "{:<NAME_COLUMNS$} {:>9} {:>10} {heads}",
+                "", "MB/s", "items/s"
+            ))?;
         }
         let measurement = row.measurement;
         output.object("measurement", row)?;
         let seconds = figure(measurement.duration_seconds);
         let jobs = measurement.jobs.filter(|&jobs| jobs > 1).map(|jobs| format!(" x{jobs}"));
         let what = measurement.operation.clone() + &jobs.unwrap_or_default();
-        output.result(
-            format!(
-                "{what:<44} {:>10} {:>10} {:<39}  {seconds} s {how}",
-                megabytes(measurement),
-                operations(measurement),
-                latency(measurement),
-            )
-            .trim_end(),
-        )?;
+        let name = match what.chars().count() {
+            ..=NAME_COLUMNS => &what,
+            // A long name has a line of its own, and the figures stay below each other.
+            _ => {
+                output.result(&what)?;
+                ""
+            }
+        };
+        let figures = format!(
+            "{name:<NAME_COLUMNS$} {:>9} {:>10} {}",
+            megabytes(measurement),
+            operations(measurement),
+            latency(measurement),
+        );
+        let more = [format!("{seconds} s"), how.to_owned()];
+        let more: Vec<_> = more.into_iter().filter(|part| !part.is_empty()).collect();
+        tell_row(output, &figures, &more.join(", "))?;
         self.slowest.keep(measurement);
         Ok(())
     }
@@ -88,18 +103,17 @@ impl Telling for Told<'_> {
             measurement: &measurement,
             stored_bytes: Some(ran.stored_bytes).filter(|&stored| stored > 0),
         };
-        let stored = row.stored_bytes.map(|stored| format!("{} stored, ", size(stored)));
-        let cache = measurement.cache.map(|cache| format!("{}, ", cache.words()));
-        let how = format!(
-            "{}{}limited by {}",
-            cache.unwrap_or_default(),
-            stored.unwrap_or_default(),
-            ran.verdict.limited_by
-        );
+        let stored = row.stored_bytes.map(|stored| format!("{} stored", size(stored)));
+        let limit = match ran.verdict.limited_by {
+            Layer::Nothing => None,
+            layer => Some(format!("limited by {layer}")),
+        };
+        let cache = measurement.cache.map(|cache| cache.words().to_owned());
+        let how: Vec<_> = [cache, stored, limit].into_iter().flatten().collect();
         if ran.problems > 0 {
-            self.note(&format!("{what}{of}: {} items could not be read.", count(ran.problems)));
+            self.note(&format!("{what}{of}: {} could not be read.", counted(ran.problems, "item")));
         }
-        self.tell(&row, &how)
+        self.tell(&row, &how.join(", "))
     }
 
     fn counts(&mut self, ran: &Ran) {
