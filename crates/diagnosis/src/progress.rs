@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use holdall_engine::Run;
-use holdall_meter::{Layer, StageCounters, count, size, whole_duration};
+use holdall_meter::{Layer, StageCounters, bar, count, counted, fitting, size, whole_duration};
 use serde::Serialize;
 
 use crate::forecast::Forecast;
@@ -45,32 +45,45 @@ pub struct Status {
 }
 
 impl Status {
-    /// In one line for people.
-    pub fn words(&self) -> String {
+    /// In one line for people, of at most so many columns. What matters least is left out first.
+    pub fn words(&self, columns: usize) -> String {
         let of = |expected: Option<u64>, show: fn(u64) -> String| {
             expected.map(|expected| format!(" of {}", show(expected))).unwrap_or_default()
         };
-        let mut words = format!(
-            "{}  {}{} items, {}{}, {} items/s, {}/s",
-            whole_duration(self.seconds_elapsed.floor()),
-            count(self.items_done),
-            of(self.items_expected, count),
-            size(self.bytes_done),
-            of(self.bytes_expected, size),
-            count(self.items_per_second as u64),
-            size(self.bytes_per_second as u64),
-        );
-        if let (Some(seconds), Some(plus_minus)) = (self.seconds_remaining, self.seconds_plus_minus)
-        {
-            let (left, about) = (whole_duration(seconds.ceil()), whole_duration(plus_minus.ceil()));
-            words += &format!(", about {left} left, ± {about}");
+        let (items, items_expected) = match self.items_expected {
+            Some(_) => {
+                (count(self.items_done), of(self.items_expected, |all| counted(all, "item")))
+            }
+            None => (counted(self.items_done, "item"), String::new()),
+        };
+        let (bytes, bytes_expected) = (size(self.bytes_done), of(self.bytes_expected, size));
+        let done = format!("{items}{items_expected}, {bytes}{bytes_expected}");
+        let elapsed = whole_duration(self.seconds_elapsed.floor());
+        let (first, last) = match self.percent_done {
+            Some(percent) => (format!("{} {percent:3.0} %", bar(percent / 100.0)), done),
+            None => (format!("{elapsed}  {done}"), String::new()),
+        };
+        let rate = format!("{}/s", size(self.bytes_per_second as u64));
+        let items_rate = format!("{}/s", counted(self.items_per_second as u64, "item"));
+        let limit = self.limit_in_words();
+        let parts = [first, rate, self.left_in_words(), limit, last, items_rate];
+        fitting(parts.into_iter().filter(|part| !part.is_empty()), columns)
+    }
+
+    fn left_in_words(&self) -> String {
+        let left = self.seconds_remaining.zip(self.seconds_plus_minus);
+        left.map_or_else(String::new, |(seconds, plus_minus)| {
+            let [left, about] = [seconds, plus_minus].map(|time| whole_duration(time.ceil()));
+            format!("{left} left ± {about}")
+        })
+    }
+
+    fn limit_in_words(&self) -> String {
+        match self.limited_by {
+            _ if self.own_limit => "limited by --limit-upload".to_owned(),
+            Layer::Nothing | Layer::Unsure => String::new(),
+            layer => format!("limited by {layer}"),
         }
-        if self.own_limit {
-            words += ", held back by --limit-upload";
-        } else if !matches!(self.limited_by, Layer::Nothing | Layer::Unsure) {
-            words += &format!(", held back by {}", self.limited_by);
-        }
-        words
     }
 }
 
@@ -190,7 +203,41 @@ mod tests {
         assert_eq!(status.percent_done, Some(25.0));
         assert_eq!(status.items_per_second, 25.0);
         assert!(status.seconds_remaining > Some(0.0), "{status:?}");
-        assert!(status.words().contains("50 of 100 items, 250 B of 1.0 kB, 25 items/s"));
+        let words = status.words(200);
+        assert!(words.starts_with("[###-----------]  25 %  125 B/s  "), "{words}");
+        assert!(words.ends_with("  50 of 100 items, 250 B of 1.0 kB  25 items/s"), "{words}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_loses_what_matters_least_and_no_part_of_a_word() {
+        let status = Status {
+            seconds_elapsed: 70.0,
+            items_done: 1_234,
+            bytes_done: 5_000_000_000,
+            items_expected: Some(20_000),
+            bytes_expected: Some(20_000_000_000),
+            items_per_second: 20.0,
+            bytes_per_second: 112_300_000.0,
+            percent_done: Some(25.0),
+            seconds_remaining: Some(130.0),
+            seconds_plus_minus: Some(20.0),
+            limited_by: Layer::Network,
+            own_limit: false,
+            problems: 0,
+        };
+        let whole =
+            "[###-----------]  25 %  112.3 MB/s  2 min 10 s left ± 20 s  limited by network";
+        assert_eq!(status.words(80), whole);
+        assert_eq!(status.words(60), whole.strip_suffix("  limited by network").unwrap());
+        assert_eq!(status.words(24), "[###-----------]  25 %");
+        let wide = status.words(140);
+        assert!(wide.ends_with("network  1,234 of 20,000 items, 5.00 GB of 20.00 GB  20 items/s"));
+        let unknown = Status { percent_done: None, items_expected: None, ..status };
+        assert!(
+            unknown
+                .words(80)
+                .starts_with("1 min 10 s  1,234 items, 5.00 GB of 20.00 GB  112.3 MB/s")
+        );
     }
 
     #[test]
@@ -202,7 +249,7 @@ mod tests {
         let now = Sample { at: first.at + Duration::from_secs(2), ..Sample::take(&run) };
         let status = between((&run, &Forecast::typical()), &first, &now, 20.0);
         assert_eq!((status.percent_done, status.seconds_remaining), (Some(99.9), Some(1.0)));
-        assert!(status.words().contains("about 1 s left"), "{}", status.words());
+        assert!(status.words(80).contains("  1 s left ± "), "{}", status.words(80));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use holdall_diagnosis::{Forecast, Recent, Status};
 use holdall_engine::Run;
+use holdall_meter::{self as meter, fitting, whole_duration};
 use holdall_sys::thread;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -22,7 +23,7 @@ const BAR_PERIOD: Duration = Duration::from_millis(250);
 const LINE_PERIOD: Duration = Duration::from_secs(1);
 /// A run that expects nothing after so long is counted ahead. Counting takes processor from the run, and
 /// one that is over in a few seconds needs no estimate.
-const COUNT_AFTER: Duration = Duration::from_secs(8);
+const COUNT_AFTER: Duration = Duration::from_secs(3);
 
 /// Runs `work` while its counters are shown; `forecast` is asked for only where they are.
 pub(crate) fn watched<R>(
@@ -100,13 +101,28 @@ impl<'a> Meter<'a> {
         self.shown.set(Some(Instant::now()));
         let seconds_elapsed = self.begun.elapsed().as_secs_f64();
         if let Some(bar) = &self.bar {
-            let of = bytes_expected.map(|of| format!(" of {}", size(of))).unwrap_or_default();
-            let rate = size((bytes_done as f64 / seconds_elapsed) as u64);
-            let (what, done) = (self.what, size(bytes_done));
-            bar.set_message(format!("{what}  {done}{of}, {rate}/s"));
+            bar.set_message(self.words(seconds_elapsed, bytes_done, bytes_expected));
         }
         // The command itself finds out that nobody reads any more.
         let _ = self.output.object("status", &Line { seconds_elapsed, bytes_done, bytes_expected });
+    }
+
+    fn words(&self, seconds: f64, bytes_done: u64, bytes_expected: Option<u64>) -> String {
+        let rate = bytes_done as f64 / seconds.max(1e-3);
+        let done = match bytes_expected.filter(|&of| of >= bytes_done && of > 0) {
+            Some(of) => {
+                let share = bytes_done as f64 / of as f64;
+                let left = whole_duration(((of - bytes_done) as f64 / rate.max(1.0)).ceil());
+                vec![
+                    format!("{} {:3.0} %", meter::bar(share), share * 100.0),
+                    format!("{}/s", size(rate as u64)),
+                    format!("{left} left"),
+                    format!("{} of {}", size(bytes_done), size(of)),
+                ]
+            }
+            None => vec![size(bytes_done), format!("{}/s", size(rate as u64))],
+        };
+        fitting([self.what.to_owned()].into_iter().chain(done), columns())
     }
 }
 
@@ -116,6 +132,12 @@ impl Drop for Meter<'_> {
             bar.finish_and_clear();
         }
     }
+}
+
+/// The width of the terminal on standard error.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    size.map_or(80, |size| usize::from(size.ws_col).max(20))
 }
 
 fn new_bar() -> ProgressBar {
@@ -128,7 +150,7 @@ fn new_bar() -> ProgressBar {
 
 fn draw(run: &Run, forecast: &Forecast, ending: &Receiver<()>) {
     let bar = new_bar();
-    watch((run, forecast), ending, BAR_PERIOD, |status| bar.set_message(status.words()));
+    watch((run, forecast), ending, BAR_PERIOD, |status| bar.set_message(status.words(columns())));
     bar.finish_and_clear();
 }
 
