@@ -20,6 +20,9 @@ use crate::terminal::output::{Output, sentence};
 
 const SIGNALS: &str = "cannot take over signals";
 
+/// How helps call them.
+pub(crate) const EVERY_COMMAND: &str = "Options of every command";
+
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
@@ -32,39 +35,39 @@ pub(crate) struct GlobalArgs {
         value_name = "REPO",
         env = "HOLDALL_REPOSITORY",
         global = true,
-        help_heading = "Options of every command"
+        help_heading = EVERY_COMMAND
     )]
     repository: Option<String>,
     /// Whether it was named with `-r`, and not by the environment
     #[arg(skip)]
     pub(crate) is_repository_typed: bool,
     /// Reads the password from this file
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Options of every command")]
+    #[arg(long, value_name = "FILE", global = true, help_heading = EVERY_COMMAND)]
     password_file: Option<PathBuf>,
     /// Opens the repository with this age identity file or SSH private key, not with a password
     /// [or HOLDALL_IDENTITY_FILE]
-    #[arg(long, value_name = "FILE", global = true, help_heading = "Options of every command")]
+    #[arg(long, value_name = "FILE", global = true, help_heading = EVERY_COMMAND)]
     identity: Option<PathBuf>,
     /// Refuses a repository of another fingerprint
-    #[arg(long, value_name = "TEXT", global = true, help_heading = "Options of every command")]
+    #[arg(long, value_name = "TEXT", global = true, help_heading = EVERY_COMMAND)]
     fingerprint: Option<String>,
     /// Prints JSON Lines instead of words
-    #[arg(long, global = true, help_heading = "Options of every command")]
+    #[arg(long, global = true, help_heading = EVERY_COMMAND)]
     json: bool,
     /// Prints only results and errors
     #[arg(
         short,
         long,
         global = true,
-        help_heading = "Options of every command",
+        help_heading = EVERY_COMMAND,
         conflicts_with = "verbose"
     )]
     quiet: bool,
     /// Says more
-    #[arg(short, long, global = true, help_heading = "Options of every command", action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = EVERY_COMMAND, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Uses no colours (as NO_COLOR does)
-    #[arg(long, global = true, help_heading = "Options of every command")]
+    #[arg(long, global = true, help_heading = EVERY_COMMAND)]
     no_color: bool,
 }
 

@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod deletions;
 mod exit;
+mod help;
 mod lab;
 mod opening;
 mod report;
@@ -48,7 +49,7 @@ struct Cli {
 
 /// The command line as a whole, for what is made of it.
 pub(crate) fn command_line() -> clap::Command {
-    Cli::command()
+    help::with_what_matters(Cli::command())
 }
 
 /// Reads the arguments.

@@ -113,6 +113,27 @@ fn every_argument_is_described() {
     }
 }
 
+/// Seen: each help ended with nine lines of options, also of commands in which most of them mean nothing.
+#[test]
+fn options_about_a_repository_are_in_the_help_of_commands_that_open_one() {
+    let machine = Machine::new();
+    let of_repository = ["--repo <", "--password-file", "--identity", "--fingerprint"];
+    for command in ["admin revoke", "lab disk", "serve", "version", "try"] {
+        let words: Vec<_> = command.split(' ').map(str::to_owned).collect();
+        let help = help_of(&machine, &words);
+        for option in of_repository {
+            assert!(!help.contains(option), "{command}: {option}\n{help}");
+        }
+        assert!(help.contains("--json") && help.contains("--quiet"), "{command}: {help}");
+    }
+    for command in ["snapshots", "backup", "check"] {
+        let help = help_of(&machine, &[command.to_owned()]);
+        assert!(of_repository.iter().all(|option| help.contains(option)), "{command}: {help}");
+    }
+    machine.ok(["version", "--fingerprint", "given all the same"]);
+    machine.ok(["--fingerprint", "given before", "version"]);
+}
+
 #[test]
 fn what_is_mistyped_is_told_with_what_may_be_meant() {
     let machine = Machine::new();
