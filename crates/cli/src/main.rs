@@ -15,6 +15,8 @@ mod exit;
 mod help;
 mod lab;
 mod opening;
+#[cfg(test)]
+mod reference;
 mod report;
 mod secrets;
 mod terminal;

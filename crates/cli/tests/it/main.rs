@@ -72,6 +72,7 @@ mod plants;
 mod private;
 mod process_limits;
 mod reading;
+mod reference;
 mod repair;
 mod restore_cuts;
 mod restored_over;
