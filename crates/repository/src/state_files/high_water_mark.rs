@@ -58,7 +58,7 @@ mod tests {
             assert_eq!(folder.names().unwrap().len(), 1);
         }
         // Neither a folder in the place of a mark nor a stray name keeps it from rising.
-        make_dir(&dir.path().join("positions").join(record_file(1 << 41))).unwrap();
+        std::fs::create_dir(dir.path().join("positions").join(record_file(1 << 41))).unwrap();
         for stray in [HIGHEST + 1, u64::MAX] {
             folder.join(record_file(stray)).put_name().unwrap();
         }
