@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         lacking: &'a [String],
     }
     if app.named_repository().is_none() {
-        return Err(Refusal::new(Exit::Usage, "which repository is to be made?")
+        return Err(Refusal::new(Exit::Usage, "no repository was named to be made")
             .hint("name it with -r, such as `holdall init -r /mnt/backup`")
             .into());
     }

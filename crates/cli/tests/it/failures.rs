@@ -126,7 +126,7 @@ fn what_was_done_is_done_where_standard_output_is_full() {
     for (args, done) in [
         (&["restore", "latest", "--target", target][..], "what could be restored was"),
         (&["tag", "latest", "--add", "x"], "1 snapshot changed"),
-        (&["key", "add", "--recovery-kit", second, "--label", "safe"], "\"safe\" opens"),
+        (&["key", "add", "--recovery-kit", second, "--label", "safe"], "added the key \"safe\""),
         (&["key", "rotate"], "were rotated"),
         (&["key", "remove", "safe"], "\"safe\" does not open"),
         (&["forget", "latest", "--prune"], "1 snapshot was forgotten"),

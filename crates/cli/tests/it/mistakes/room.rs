@@ -85,7 +85,7 @@ fn a_quota_that_is_reached() {
         &told,
         13,
         "the quota of this repository is 3000000 bytes",
-        "`holdall admin repositories`",
+        "`holdall admin quota NAME SIZE`",
     );
     assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 0);
     // What fits goes in.
