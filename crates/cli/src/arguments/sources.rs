@@ -518,7 +518,9 @@ mod tests {
         assert_eq!(split("latest").unwrap(), ("latest".into(), None));
         assert_eq!(split("1a:/b:c/").unwrap(), ("1a".into(), Some(b"/b:c".to_vec())));
         assert_eq!(split("1a:/").unwrap(), ("1a".into(), Some(b"/".to_vec())));
-        split("1a:b").unwrap_err();
+        let here = std::env::current_dir().unwrap().join("b").into_os_string().into_encoded_bytes();
+        assert_eq!(split("1a:b").unwrap(), ("1a".into(), Some(here)));
+        split("1a:").unwrap_err();
     }
 
     #[test]

@@ -26,8 +26,8 @@ Example: holdall invite --name laptop
          holdall invite --for laptop      (for the computer that replaces it)
          holdall invite --name web01 --valid-for 7d
 
-The invite is the last line printed. It lets one machine in, once, within ten minutes or what --valid-for says; it works \
-while the server runs, and needs whoever may write the server's data folder. It makes no server.
+The invite is the last line printed. It lets one machine in, once, within ten minutes or what --valid-for says; this \
+works while the server runs, and needs the right to write the server's data folder. It makes no server.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {

@@ -117,21 +117,6 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);
     }
     listing::tell_unknown(app, &access)?;
-    let options = RestoreOptions {
-        overwrite: args.overwrite.map(Into::into),
-        numeric_ids: args.numeric_ids,
-        strict: args.strict,
-        dry_run: args.dry_run,
-        verify: args.verify,
-        in_place: false,
-        select: match patterns.is_empty() {
-            true => None,
-            false => {
-                let patterns = Arc::clone(&patterns);
-                Some(Box::new(move |path, is_dir| patterns.select(path, is_dir)))
-            }
-        },
-    };
     let in_place = match (named, path.as_deref()) {
         (None, Some(path)) => {
             let is_dir = holdall_engine::is_directory_at(&access, snapshot, path)?;
@@ -140,20 +125,10 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         }
         _ => None,
     };
+    in_place.iter().flat_map(|place| &place.unfinished).for_each(|at| tell_unfinished(app, at));
     let of_place = || in_place.as_ref().map(|place| &place.target);
     let target = &named.or_else(of_place).cloned().unwrap_or_default();
-    let options = match in_place.is_some() && options.overwrite.is_none() {
-        // Beside a file there are others.
-        true => RestoreOptions { overwrite: Some(Overwrite::Never), ..options },
-        false => options,
-    };
-    let options = RestoreOptions { in_place: in_place.is_some(), ..options };
-    for unfinished in in_place.iter().flat_map(|place| &place.unfinished) {
-        app.output.note(format_args!(
-            "{0} holds a restore that was not finished: delete it, or finish it with `--target {0} --overwrite always`",
-            unfinished.display()
-        ));
-    }
+    let options = options(&args, &patterns, in_place.is_some());
     let traffic = || access.repository().traffic().received_bytes;
     let before = traffic();
     let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;
@@ -172,16 +147,8 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let told = report(app, snapshot, &done, args.dry_run, slow.as_ref());
     app.output.told(told, DONE, args.dry_run)?;
     tell_unmet(app, &unmet, met, patterns.has_excludes());
-    if !met && !unmet.is_empty() {
-        return Ok(Exit::Failed);
-    }
-    if !met && patterns.has_includes() {
-        let message = "nothing was restored: what --include names is left out again";
-        let hint = "an --include that begins with ! takes back what those before it name";
-        return Err(Refusal::new(Exit::Failed, message).hint(hint).into());
-    }
-    if !met && options.select.is_some() {
-        app.output.note("note: nothing is left of it without what --exclude matches");
+    if !met && let Some(exit) = nothing_met(app, &unmet, &patterns)? {
+        return Ok(exit);
     }
     if !args.dry_run {
         check_any(&done.summary, target)?;
@@ -191,6 +158,48 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
         _ => Exit::Done,
     })
+}
+
+fn options(args: &Args, patterns: &Arc<Patterns>, in_place: bool) -> RestoreOptions {
+    // In place there are other files beside a file.
+    let beside = in_place.then_some(Overwrite::Never);
+    let patterns = Arc::clone(patterns);
+    RestoreOptions {
+        overwrite: args.overwrite.map(Into::into).or(beside),
+        numeric_ids: args.numeric_ids,
+        strict: args.strict,
+        dry_run: args.dry_run,
+        verify: args.verify,
+        in_place,
+        select: match patterns.is_empty() {
+            true => None,
+            false => Some(Box::new(move |path, is_dir| patterns.select(path, is_dir))),
+        },
+    }
+}
+
+/// Notes that a folder holds what a killed restore left.
+fn tell_unfinished(app: &App, folder: &Path) {
+    app.output.note(format_args!(
+        "{0} holds a restore that was not finished: delete it, or finish it with `--target {0} --overwrite always`",
+        folder.display()
+    ));
+}
+
+/// How a restore ends of which nothing was wanted, if that decides it.
+fn nothing_met(app: &App, unmet: &[&[u8]], patterns: &Patterns) -> Result<Option<Exit>> {
+    if !unmet.is_empty() {
+        return Ok(Some(Exit::Failed));
+    }
+    if patterns.has_includes() {
+        let message = "nothing was restored: what --include names is left out again";
+        let hint = "an --include that begins with ! takes back what those before it name";
+        return Err(Refusal::new(Exit::Failed, message).hint(hint).into());
+    }
+    if !patterns.is_empty() {
+        app.output.note("note: nothing is left of it without what --exclude matches");
+    }
+    Ok(None)
 }
 
 /// The refusal of a whole snapshot without a target: in place it would be put among everything that is there.

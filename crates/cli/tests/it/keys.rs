@@ -152,7 +152,11 @@ fn a_password_is_changed(keyed: &Keyed) {
     let mut command = keyed.machine.command(keyed.args(&["key", "list", "--json"]));
     let listed = Outcome::of(command.env("HOLDALL_PASSWORD", NEW)).expect(0).of_type("key");
     assert!(listed.len() == 2 && listed.iter().all(|key| key["generation"] == 2), "{listed:?}");
-    assert!(changed.stderr.contains("copied the repository's keys before"), "{}", changed.stderr);
+    assert!(
+        changed.stderr.contains("an older copy of the repository's keys"),
+        "{}",
+        changed.stderr
+    );
     keyed.open(OLD, &[]).expect(12);
     keyed.open(NEW, &[]).expect(0);
 }

@@ -1,4 +1,4 @@
-//! `holdall admin`: what whoever runs a server sees and changes. One file for each verb.
+//! `holdall admin`: what a server's administrator sees and changes. One file for each verb.
 
 mod deletions;
 mod machines;

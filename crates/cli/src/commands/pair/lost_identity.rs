@@ -8,10 +8,10 @@ use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::terminal::confirm::confirm;
 
-/// Whether the repository is meant that this machine had there, as somebody at the terminal says.
+/// Whether the user means the repository that this machine had there: asks at the terminal.
 ///
 /// # Errors
-/// [`Refusal`] if that is the question and there is nobody to answer it; if the state cannot be read.
+/// [`Refusal`] if that is the question and there is no terminal to ask at; if the state cannot be read.
 pub(super) fn is_meant_again(app: &App, invite: &Invite) -> Result<bool> {
     let pairings = app.pairings()?;
     let Some(pairing) = pairings.replaced_by(invite) else { return Ok(false) };

@@ -312,7 +312,7 @@ fn forget_others(app: &App, access: &Access) -> Result<()> {
     }
 }
 
-/// Whether a repository becomes the default one in place of another: if that is wanted, or if somebody at the terminal says so.
+/// Whether a repository becomes the default one in place of another: if an option or the answer at the terminal says so.
 fn becomes_default(
     app: &App,
     pairings: &Pairings,

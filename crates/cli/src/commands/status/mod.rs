@@ -1,7 +1,7 @@
 //! `holdall status`: whether there is a good backup, and if not, why.
 //!
-//! It is for a bad day: what this computer knows by itself is told whatever is damaged and whoever is away, and what is
-//! not known is told as that.
+//! It is for a bad day: it shows what this computer knows by itself, though files are damaged or the server is away, and
+//! says what is not known.
 
 mod schedule;
 mod server;
@@ -29,11 +29,11 @@ use server::Seen;
 Examples: holdall status
           holdall status --fail-if-older 3d     (4 if the last good backup is older, for scripts and monitoring)
 
-A good backup is one that made a snapshot and met no damage. Where something could not be read, that is told. A run that was \
-killed is told as one that did not end.
+A good backup is one that made a snapshot and met no damage. If something could not be read, this says so. A run that \
+was killed is shown as one that did not end.
 
-What this computer noted of its own runs is told even if the repository cannot be reached, which is asked for a few \
-seconds. Backups of other computers are not told: `holdall snapshots` lists them.
+If the repository does not answer within a few seconds, this shows what this computer noted of its own runs. \
+`holdall snapshots` lists backups of other computers.
 
 Exit codes: 0 done, whatever there was to tell, 2 wrong usage, or no repository is known, 4 the last good backup is older than \
 --fail-if-older allows, or there is none, 130 interrupted")]

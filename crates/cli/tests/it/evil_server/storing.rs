@@ -256,7 +256,7 @@ fn without_receipts_nobody_can_know_of_a_second_history_and_that_is_said() {
     stage.drop_cache();
     let shown = stage.run_under(instead(older), LIST);
     assert_eq!(shown.code, Some(0), "without a receipt nobody can know: {}", shown.stderr);
-    let told = "cannot tell whether this is all";
+    let told = "cannot prove that the newest snapshots are shown";
     assert!(shown.stderr.contains(told), "and that is said: {}", shown.stderr);
     for (lists, command) in [(1, RESTORE), (1, "check"), (0, LIST), (0, "check")] {
         let lie = if lists == 1 { instead(stage.lists[1].clone()) } else { without_records() };
