@@ -380,7 +380,9 @@ fn a_small_backup_that_is_cut_at_any_byte_goes_on_and_sends_only_that_request_ag
         (0..WORLDS).for_each(|_| drop(scope.spawn(|| positions.cut_all())));
     });
     let Found { cuts, shortest, most_again } = positions.found();
-    assert!(cuts >= shortest / stride, "{cuts} cuts, and no backup had less than {shortest} bytes");
+    // The last positions lie beyond the end of those that happen to be shorter.
+    let least = shortest.saturating_sub(VARIES_BYTES) / stride;
+    assert!(cuts >= least, "{cuts} cuts, and no whole backup had less than {shortest} bytes");
     eprintln!("{cuts} cuts, of every byte in {stride}; at most {most_again} were sent again");
 }
 
