@@ -111,7 +111,7 @@ fn tell_usage(error: &clap::Error) -> Exit {
         error.render().to_string().lines().for_each(|line| output::to_stderr(OneLine(line)));
         return Exit::Usage;
     }
-    // Help and version are no failures, and nobody is left to tell if they cannot be written.
+    // Help and version are no failures. If they cannot be written, there is no place left to report it.
     let _ = error.print();
     Exit::Done
 }

@@ -1,4 +1,4 @@
-//! What the backups and checks of this computer came to, a note of each: for whoever asks whether there is a good backup.
+//! Notes of how the backups and checks of this computer ended, by which `holdall status` finds the last good backup.
 //!
 //! A note is written when a run starts, and again when it ends. One without an end is of a run that goes on or was killed.
 //! It is a line of JSON and a line with the BLAKE3 hash of the first one. A note that does not fit its hash is counted and
@@ -46,7 +46,7 @@ pub struct RunNote {
     /// What was backed up.
     #[serde(default)]
     pub sources: Vec<String>,
-    /// The process, by which it is told whether it goes on.
+    /// The process, which shows whether the run still goes on.
     #[serde(default)]
     pub process: Option<String>,
     /// When it started, in nanoseconds since 1970 UTC.

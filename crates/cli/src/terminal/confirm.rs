@@ -8,8 +8,8 @@ use holdall_format::OneLine;
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::{Output, to_stderr_unended};
 
-/// Asks at the terminal; an empty answer is what the capital letter says: `[y/N]`, `[Y/n]`. `None` where nobody is there to
-/// be asked: where standard input is no terminal, and with `-q` or `--json`.
+/// Asks at the terminal; an empty answer is what the capital letter says: `[y/N]`, `[Y/n]`. `None` if there is
+/// no terminal to ask at: if standard input is none, and with `-q` or `--json`.
 ///
 /// # Errors
 /// [`Refusal`](crate::exit::Refusal) if a signal came before; what the terminal says.

@@ -295,7 +295,7 @@ fn values(unit: &[String], key: &str) -> Vec<String> {
     unit.iter().filter_map(value).collect()
 }
 
-/// As the manager would: 3 is a failure, 14 is tried again, whatever else failed calls for somebody.
+/// As the manager would: 3 is a failure, 14 is tried again, any other failure runs the hook.
 #[test]
 fn the_units_call_a_failure_a_failure_and_try_again_where_that_helps() {
     for folder in ["", "user/"] {

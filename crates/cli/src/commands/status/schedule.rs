@@ -20,8 +20,8 @@ pub(super) struct NextRun {
     pub(super) by: &'static str,
 }
 
-/// The next start of the timer, root's of the system's manager, other users' of their own. `None` if there is no such
-/// timer, or nobody who says.
+/// The next start of the timer: for root of the system's manager, for other users of their own. `None` if there is no such
+/// timer, or no manager that answers.
 pub(super) fn next_run() -> Option<NextRun> {
     let mut command = Command::new("systemctl");
     if users::effective_uid() != 0 {
