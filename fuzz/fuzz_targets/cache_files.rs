@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use holdall_engine::caches::{Found, SERIES};
+use holdall_engine::caches::{CacheHits, SERIES};
 use holdall_fuzz::{id, put_table_hash};
 use libfuzzer_sys::fuzz_target;
 
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
             _ => "nodes".to_owned(),
         };
         std::fs::write(folder.path().join(name), bytes).unwrap();
-        let found = Found::within(folder.path(), &[0xb1, 0xb2, 0xc1, 0x11].map(id));
+        let found = CacheHits::within(folder.path(), &[0xb1, 0xb2, 0xc1, 0x11].map(id));
         assert!(found.records + found.blocks <= bytes.len());
     }
 });

@@ -2,7 +2,7 @@
 //!
 //! The targets are in `fuzz/`, one for each decoder, and need a nightly compiler. They start from
 //! the golden vectors and from what `fuzz/corpus` has for them. What reaches new code stays in
-//! `target/fuzz/found`, and what breaks a target in `fuzz/artifacts`: whoever mends that puts it into
+//! `target/fuzz/found`, and what breaks a target in `fuzz/artifacts`: whoever repairs that puts it into
 //! the corpus, whose inputs are all tried by the tests of every change.
 
 use std::fs;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use holdall_crypto::{KeyRing, RecoverySecret, SigningKey, SystemEntropy};
 use holdall_engine::{
-    BackupOptions, Place, RestoreOptions, Run, Source, backup, find_snapshot, new_repository,
-    restore, snapshots,
+    BackupOptions, LockedRepository, RestoreOptions, Run, Source, backup, find_snapshot,
+    new_repository, restore, snapshots,
 };
 use holdall_format::MachineId;
 use holdall_repository::EmbeddedRepository;
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A repository in a directory. One on a server has the same trait: `HttpRepository`.
     let (signer, clock) = (signing.clone(), Arc::new(SystemClock));
     let at = EmbeddedRepository::at(&store, &index, machine, signing.public(), signer, clock);
-    let place = Place::new(Arc::new(at), signing, cache);
+    let place = LockedRepository::new(Arc::new(at), signing, cache);
     place.create(&new_repository(&ring, &recovery, None, None)?)?;
     let access = place.open(&ring)?;
 

@@ -17,7 +17,7 @@ use crate::cache::private_folder::make_private;
 use crate::run::lock;
 
 /// Where a repository is and who asks: what is there before any key.
-pub struct Place {
+pub struct LockedRepository {
     /// The repository, in-process or across the wire.
     pub repository: Arc<dyn Repository>,
     /// This machine's key, with which it signs records.
@@ -31,7 +31,7 @@ pub struct Place {
     was_put_back: OnceLock<()>,
 }
 
-impl Place {
+impl LockedRepository {
     /// A place that was not asked yet.
     pub fn new(repository: Arc<dyn Repository>, signing: Arc<SigningKey>, cache: PathBuf) -> Self {
         let (described, was_put_back) = Default::default();
@@ -53,7 +53,7 @@ impl Place {
     /// What the repository says of itself in clear, to be kept.
     ///
     /// # Errors
-    /// As for [`Place::wrappings`].
+    /// As for [`LockedRepository::wrappings`].
     pub fn spare(&self) -> Result<Spare, EngineError> {
         let Description { config, wrappings, .. } = self.describe()?;
         Spare::of(config, wrappings)
@@ -109,7 +109,7 @@ impl Place {
     ///
     /// # Errors
     /// [`EngineError::Crypto`] if the ring is not this repository's.
-    pub fn open(self, ring: &KeyRing) -> Result<Access, EngineError> {
+    pub fn open(self, ring: &KeyRing) -> Result<UnlockedRepository, EngineError> {
         let description = self.describe()?;
         let keys = RepositoryKeys::derive(ring);
         let config = keys.check_config(&description.config)?;
@@ -117,7 +117,7 @@ impl Place {
         let cache = self.cache.join(config.repository.to_string());
         // Who needs it meets what keeps it from being made.
         let _ = make_private(&cache);
-        Ok(Access {
+        Ok(UnlockedRepository {
             cache,
             repository: self.repository,
             keys: Arc::new(keys),
@@ -158,7 +158,7 @@ impl Place {
 }
 
 /// An open repository: everything that a backup, a restore or a check needs.
-pub struct Access {
+pub struct UnlockedRepository {
     pub(crate) repository: Arc<dyn Repository>,
     pub(crate) keys: Arc<RepositoryKeys>,
     pub(crate) config: RepositoryConfig,
@@ -170,7 +170,7 @@ pub struct Access {
     pub(crate) traffic_told: Mutex<Traffic>,
 }
 
-impl Access {
+impl UnlockedRepository {
     /// Bytes on the wire since the repository was reached, or since this was asked last.
     pub(crate) fn take_traffic(&self) -> Traffic {
         let (now, mut told) = (self.repository.traffic(), lock(&self.traffic_told));

@@ -12,7 +12,7 @@ use holdall_tree::{Node, NodeSource};
 
 use crate::cache::node_cache::NodeCache;
 use crate::run::lock;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// Open blocks that are kept; a walk uses one after the other, and returns to a few.
 const OPEN_BLOCKS: usize = 6;
@@ -23,7 +23,7 @@ const COPIES_TRIED: u32 = 3;
 pub(crate) type SharedNodeCache = Arc<Mutex<Option<NodeCache>>>;
 
 /// Opens this repository's node cache, or does without where it is in use or cannot be made.
-pub(crate) fn open_node_cache(access: &Access) -> SharedNodeCache {
+pub(crate) fn open_node_cache(access: &UnlockedRepository) -> SharedNodeCache {
     Arc::new(Mutex::new(NodeCache::open(&access.cache).ok()))
 }
 
@@ -42,12 +42,16 @@ pub(crate) struct Nodes {
 
 impl Nodes {
     /// Nodes by way of this repository's cache.
-    pub(crate) fn open(access: &Access, session: SessionId) -> Self {
+    pub(crate) fn open(access: &UnlockedRepository, session: SessionId) -> Self {
         Self::with_cache(access, session, open_node_cache(access))
     }
 
     /// Nodes by way of a cache that is open already.
-    pub(crate) fn with_cache(access: &Access, session: SessionId, cache: SharedNodeCache) -> Self {
+    pub(crate) fn with_cache(
+        access: &UnlockedRepository,
+        session: SessionId,
+        cache: SharedNodeCache,
+    ) -> Self {
         Self {
             repository: Arc::clone(&access.repository),
             session,

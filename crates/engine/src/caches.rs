@@ -17,7 +17,7 @@ const NOW_NS: i64 = i64::MAX;
 
 /// How much was found, of what each file keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct CacheHits {
     /// Nodes, in `nodes`.
     pub nodes: usize,
     /// Leaves with a fingerprint, in that of [`SERIES`].
@@ -28,7 +28,7 @@ pub struct Found {
     pub blocks: usize,
 }
 
-impl Found {
+impl CacheHits {
     /// Opens every cache in `folder` and looks there for `ids`, the first of which is the root of a
     /// snapshot.
     pub fn within(folder: &Path, ids: &[ObjectId]) -> Self {

@@ -20,7 +20,7 @@ use holdall_tree::NodeKind;
 use crate::error::is_damaged;
 use crate::restore::ChunkSource;
 use crate::storing::Putter;
-use crate::{Access, EngineError, Run};
+use crate::{EngineError, Run, UnlockedRepository};
 
 /// Blocks give way in portions of so many, and a page of as many: each portion costs the keeper a mark.
 const PORTION_BLOCKS: usize = 4096;
@@ -59,7 +59,7 @@ pub struct CompactReport {
 /// As for [`Compacting::sparse_blocks`]; [`EngineError::Interrupted`]. What gave way
 /// until then did, and calling again goes on from there.
 pub fn compact(
-    access: &Access,
+    access: &UnlockedRepository,
     keeper: &dyn Compacting,
     dry_run: bool,
     run: &Run,
@@ -109,7 +109,7 @@ impl CompactReport {
 }
 
 struct Compaction<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     keeper: &'a dyn Compacting,
     run: &'a Run,
     opener: Opener,

@@ -29,11 +29,11 @@ mod copy;
 mod dump;
 mod error;
 mod filter;
-mod mend;
 mod new_repository;
 mod pipeline;
 mod probes;
 mod records;
+mod repair_from_copy;
 mod restore;
 mod run;
 mod storing;
@@ -41,7 +41,7 @@ mod storing;
 mod test_world;
 mod verify;
 
-pub use access::{Access, Place};
+pub use access::{LockedRepository, UnlockedRepository};
 pub use audit::{AuditReport, audit};
 pub use backup::{
     BackupOptions, BackupSummary, FOLLOWED, MAX_READERS, Misplaced, Overlap, Source, Survey,
@@ -60,7 +60,6 @@ pub use dump::{Dump, DumpSummary};
 pub use error::EngineError;
 pub use filter::exclude::ExcludeRules;
 pub use filter::patterns::{Met, PatternError, Patterns};
-pub use mend::{MendReport, MendedSnapshot, mend};
 pub use new_repository::{new_repository, remade_repository, with_new_config};
 pub use probes::{Samples, content_probe, cpu_probes};
 pub use records::amend::{Amendment, amend};
@@ -73,6 +72,7 @@ pub use records::snapshots::{
     Forgotten, Listed, find_snapshot, newest_with, snapshots, snapshots_by_cache,
 };
 pub use records::whose_latest::whose_latest;
+pub use repair_from_copy::{CopyRepairReport, RepairedSnapshot, repair_from_copy};
 pub use restore::{
     InPlace, Overwrite, RestoreOptions, RestoreSummary, Selected, Selection, is_directory_at,
     restore,

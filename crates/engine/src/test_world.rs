@@ -21,7 +21,7 @@ use holdall_tree::{BuiltNode, ChunkRef, Content, Entry, EntryKind, PathKey, Tree
 use crate::backup::{BackupOptions, Source, backup};
 use crate::records::snapshots::snapshots;
 use crate::run::lock;
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 
 /// Keeps blocks and records, and forgets or breaks them when told to.
 pub(crate) struct MemoryRepository {
@@ -353,7 +353,7 @@ impl Repository for MemoryRepository {
 
 /// A repository with its keys, and a cache folder that goes with it.
 pub(crate) struct World {
-    pub(crate) access: Access,
+    pub(crate) access: UnlockedRepository,
     pub(crate) repository: Arc<MemoryRepository>,
     _cache: tempfile::TempDir,
 }
@@ -371,7 +371,7 @@ impl World {
         let config = keys.new_config(Suite::Aes256Gcm, 3, 128).expect("within the limits");
         let config = keys.check_config(&config).expect("its own");
         let cache = tempfile::tempdir().expect("a folder");
-        let access = Access {
+        let access = UnlockedRepository {
             repository: Arc::clone(&repository) as Arc<dyn Repository>,
             keys,
             config,

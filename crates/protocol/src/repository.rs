@@ -200,11 +200,11 @@ pub trait OwnedRepository: Repository + Compacting {
     /// repository's; [`RepositoryError::InUse`].
     fn bury_lost(&self, stored: &Bytes) -> Result<Buried, RepositoryError>;
 
-    /// Scrubs, and mends what can be mended: packs from their parity, and what is sound of others.
+    /// Scrubs, and repairs what can be repaired: packs from their parity, and what is sound of others.
     /// Nothing is made worse: damaged files are kept. With `dry_run`, says only what can be done.
     ///
     /// # Errors
-    /// As [`Repository::scrub`]. What was mended until then is mended.
+    /// As [`Repository::scrub`]. What was repaired until then is repaired.
     fn repair(
         &self,
         dry_run: bool,

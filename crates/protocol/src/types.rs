@@ -174,7 +174,7 @@ pub struct ScrubReport {
     pub damaged: Vec<ScrubDamage>,
 }
 
-/// What was mended, or can be.
+/// What was repaired, or can be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Repair {
     /// A pack that is as it was again, thanks to its parity.
@@ -245,7 +245,7 @@ impl Repair {
 /// What a repair did, or would do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RepairReport {
-    /// What was mended, or can be.
+    /// What was repaired, or can be.
     pub repairs: Vec<Repair>,
     /// Where damaged files were put instead of being deleted.
     pub quarantined: Vec<String>,

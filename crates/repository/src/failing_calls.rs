@@ -1,4 +1,4 @@
-//! Whichever call of the storage fails, nothing that was acknowledged is lost, and the next start mends the rest.
+//! Whichever call of the storage fails, nothing that was acknowledged is lost, and the next start repairs the rest.
 //!
 //! The history is a backup, a prune that condemns and one that deletes, and a repair, each from where it begins. Every
 //! call of each meets with every fate. What a command says to people then, and what the calls of lease, index and
@@ -249,8 +249,8 @@ impl World {
         let is_one_chain = sequences.is_sorted_by(|one, next| one < next);
         assert!(is_one_chain || self.has_missed_some, "{what}: the chain forks");
         if let Work::Repair = after {
-            let mended = self.work_in(store, Work::Repair);
-            mended.unwrap_or_else(|error| panic!("{what}: then a repair: {error}"));
+            let repaired = self.work_in(store, Work::Repair);
+            repaired.unwrap_or_else(|error| panic!("{what}: then a repair: {error}"));
         }
         assert_whole(store, what);
         // What was condemned is due.
@@ -355,7 +355,7 @@ fn whichever_call_of_a_prune_that_deletes_fails_nothing_that_is_needed_goes() {
 }
 
 #[test]
-fn whichever_call_of_a_repair_fails_the_next_one_mends() {
+fn whichever_call_of_a_repair_fails_the_next_one_repairs() {
     meet_all_of(Work::Repair);
 }
 

@@ -328,8 +328,8 @@ impl Stores {
         let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
         let (signer, clock) = (Arc::clone(&self.signer), Arc::clone(&self.clock));
         let store = Store::open(&path, &cache, signer as _, clock)?;
-        for mended in store.take_mended() {
-            (self.log)(&format!("the repository {name}: {}", mended.sentence(false)));
+        for repaired in store.take_repaired() {
+            (self.log)(&format!("the repository {name}: {}", repaired.sentence(false)));
         }
         self.set_readers(name, &store.recovery_identities());
         Ok(store)

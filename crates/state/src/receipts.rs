@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use holdall_engine::{Access, Listed, Snapshot, each_record_behind};
+use holdall_engine::{Listed, Snapshot, UnlockedRepository, each_record_behind};
 use holdall_format::{
     MachineId, RecordHash, RecordHead, RecordKind, RepositoryId, StoredRecord, Tombstone,
     TombstoneReason,
@@ -40,7 +40,7 @@ impl Receipts {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn remember(&self, access: &Access, stored: &[u8]) -> Result<(), StateError> {
+    pub fn remember(&self, access: &UnlockedRepository, stored: &[u8]) -> Result<(), StateError> {
         let repository = access.config().repository.to_string();
         private_file::replace(&self.path(&repository), stored)?;
         remove(&self.amendment_path(&repository))
@@ -50,7 +50,11 @@ impl Receipts {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn remember_amendment(&self, access: &Access, stored: &[u8]) -> Result<(), StateError> {
+    pub fn remember_amendment(
+        &self,
+        access: &UnlockedRepository,
+        stored: &[u8],
+    ) -> Result<(), StateError> {
         let repository = access.config().repository.to_string();
         private_file::replace(&self.amendment_path(&repository), stored)
     }
@@ -61,7 +65,7 @@ impl Receipts {
     ///
     /// # Errors
     /// [`StateError::Gone`] if it is not.
-    pub fn check(&self, access: &Access, listed: &Listed) -> Result<(), StateError> {
+    pub fn check(&self, access: &UnlockedRepository, listed: &Listed) -> Result<(), StateError> {
         let all = self.remembered(access.config().repository)?;
         all.iter().try_for_each(|stored| judged(stored, Fate::among(listed, stored)))
     }
@@ -72,7 +76,7 @@ impl Receipts {
     /// If a receipt cannot be read.
     pub fn missed(
         &self,
-        access: &Access,
+        access: &UnlockedRepository,
         listed: &Listed,
     ) -> Result<Vec<StoredRecord>, StateError> {
         let mut all = self.remembered(access.config().repository)?;
@@ -98,7 +102,11 @@ impl Receipts {
     ///
     /// # Errors
     /// If a receipt cannot be read.
-    pub fn known_gone(&self, access: &Access, listed: &Listed) -> Result<KnownGone, StateError> {
+    pub fn known_gone(
+        &self,
+        access: &UnlockedRepository,
+        listed: &Listed,
+    ) -> Result<KnownGone, StateError> {
         let missed = self.missed(access, listed)?;
         let missed =
             missed.iter().map(|stored| (stored.record.hash(), Bytes::from(stored.encode())));

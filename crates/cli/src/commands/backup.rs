@@ -11,8 +11,8 @@ use holdall_diagnosis::{
     Earlier, Expected, OwnLimit, Usage, UsageCounters, judge, name_own_limit, name_shares,
 };
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError,
-    Patterns, Problem, PutBack, Source,
+    BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError, Patterns,
+    Problem, PutBack, Source, UnlockedRepository,
 };
 use holdall_format::record_file;
 use holdall_meter::cost::Slowness;
@@ -199,7 +199,12 @@ struct Speed {
 
 impl Speed {
     /// What a dry run would take.
-    fn expected(app: &App, access: &Access, done: &Done, limit: Option<OwnLimit>) -> Self {
+    fn expected(
+        app: &App,
+        access: &UnlockedRepository,
+        done: &Done,
+        limit: Option<OwnLimit>,
+    ) -> Self {
         let repository = access.config().repository.to_string();
         let (history, ceilings) = (remembered::speed_history(app), remembered::ceilings(app));
         let earlier = Earlier::of(&history, &repository, ceilings, false);
@@ -212,7 +217,7 @@ impl Speed {
     fn remembered(
         args: &Args,
         app: &App,
-        access: &Access,
+        access: &UnlockedRepository,
         options: &BackupOptions,
         done: &Done,
     ) -> Self {
@@ -239,14 +244,14 @@ impl Speed {
 /// A repository that lost a snapshot gets a new one all the same, and the loss is told; so is a
 /// receipt that cannot be read. A server that is away is the backup's to meet. Gives what there is,
 /// so that it is not asked for again.
-pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
+pub(super) fn tell_lost(app: &App, access: &UnlockedRepository) -> Option<Listed> {
     let is_passing = |error: &_| matches!(exit_of(error), Exit::Unreachable | Exit::Interrupted);
     let (listed, error) = match holdall_engine::snapshots_by_cache(access) {
         Ok(listed) => {
             listed.put_back.iter().for_each(|record| tell_put_back(app, record));
             let error = listing::tell_damage(app, access, &listed).err();
-            let mended = error.as_ref().and_then(|_| by_receipts(app, access));
-            (Some(mended.unwrap_or(listed)), error)
+            let repaired = error.as_ref().and_then(|_| by_receipts(app, access));
+            (Some(repaired.unwrap_or(listed)), error)
         }
         Err(error) => (None, Some(error.into())),
     };
@@ -261,7 +266,7 @@ pub(super) fn tell_lost(app: &App, access: &Access) -> Option<Listed> {
 /// Has the repository take what the receipts have of it, as the cache may have been lost, too; says what there
 /// is then,
 /// if it took something.
-fn by_receipts(app: &App, access: &Access) -> Option<Listed> {
+fn by_receipts(app: &App, access: &UnlockedRepository) -> Option<Listed> {
     let known = Receipts::in_state(&app.folders.state).all_stored(access.config().repository);
     let repairs = holdall_engine::put_back_records(access, known, None, false).ok()?.repairs;
     for repair in &repairs {
@@ -449,7 +454,7 @@ impl Done {
 /// unless it was `listed`; what it takes is forecast with the limit on sending that was set.
 pub(crate) fn measured(
     app: &App,
-    access: &Access,
+    access: &UnlockedRepository,
     listed: Option<&Listed>,
     options: &BackupOptions,
     limit: Option<OwnLimit>,

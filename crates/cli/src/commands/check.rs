@@ -6,8 +6,8 @@ use anyhow::{Error, Result};
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_diagnosis::runs::RunKind;
 use holdall_engine::{
-    Access, BreakKind, DamagedPath, DamagedRecord, GoneRecord, Snapshot, Verify, VerifyProgress,
-    VerifyReport, put_back_record_at,
+    BreakKind, DamagedPath, DamagedRecord, GoneRecord, Snapshot, UnlockedRepository, Verify,
+    VerifyProgress, VerifyReport, put_back_record_at,
 };
 use holdall_format::record_file;
 use holdall_protocol::{RepairReport, ScrubDamage, ScrubProgress, ScrubReport};
@@ -21,7 +21,7 @@ use crate::opening::keeper::Keeper;
 use crate::opening::open::{self, Patience};
 use crate::opening::second::{Second, SecondKey};
 use crate::report::listing;
-use crate::report::repairs::{self, MendArgs};
+use crate::report::repairs::{self, RepairArgs};
 use crate::terminal::output::{JsonPath, Shown, count, counted};
 use crate::terminal::progress::Meter;
 
@@ -31,14 +31,14 @@ use crate::terminal::progress::Meter;
 Examples: holdall check                 reads everything again and checks hashes and references
           holdall check --verify all    opens everything with the key, too
           holdall check --verify 5      opens the trees, and 5 % of the content
-          holdall check --repair -n     says what of the damage could be mended
+          holdall check --repair -n     says what of the damage could be repaired
           holdall check --repair --from /mnt/second
                                         fetches what is lost from another repository
           holdall check --repair --record 000000000000002a
                                         says that what this computer, or --from, has of that record is the right one
           holdall check --parity 5      from now on keeps 5 % of parity beside each pack
 
-What cannot be mended counts as missing, and the next backup that has it sends it again. Damaged \
+What cannot be repaired counts as missing, and the next backup that has it sends it again. Damaged \
 files are kept, in the repository's folder `quarantine` or, of a tail, in `tails` as `NAME.damaged`.
 
 With --from, what snapshots need and the repository has lost is fetched from a second one: to which they \
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     )]
     verify: Option<Share>,
     #[command(flatten)]
-    mend: MendArgs,
+    repairs: RepairArgs,
     /// With --repair: fetches what is lost from this repository that has it too
     #[arg(long, value_name = "REPO", requires = "repair")]
     from: Option<String>,
@@ -76,12 +76,12 @@ pub(crate) struct Args {
 
 impl Args {
     fn wants_scrub(&self) -> bool {
-        self.scrub || (self.verify.is_none() && self.mend.parity.is_none())
+        self.scrub || (self.verify.is_none() && self.repairs.parity.is_none())
     }
 
     /// Whether anything is looked at but records.
     fn reads(&self) -> bool {
-        self.mend.repair || self.wants_scrub() || self.verify.is_some()
+        self.repairs.repair || self.wants_scrub() || self.verify.is_some()
     }
 
     /// Opens the repository that is named with `--from`.
@@ -97,7 +97,7 @@ impl Args {
     /// How many percent of the content are looked at, if that is not all.
     fn part(&self) -> Option<u8> {
         match self.verify {
-            Some(Share::Percent(percent @ ..100)) if !self.scrub && !self.mend.repair => {
+            Some(Share::Percent(percent @ ..100)) if !self.scrub && !self.repairs.repair => {
                 Some(percent)
             }
             _ => None,
@@ -123,16 +123,16 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
     let (access, keeper) = open::access_beside(app, other)?;
     let (put_back, unproven) = put_back_records(args, app, (&access, &keeper), second.as_ref())?;
     let mut found = Found { repaired: put_back, ..Found::default() };
-    if let Some(percent) = args.mend.parity {
+    if let Some(percent) = args.repairs.parity {
         keep_parity(app, &keeper, percent)?;
     }
-    if args.mend.repair {
+    if args.repairs.repair {
         repair_all(args, app, (&access, &keeper), second.as_ref(), &mut found)?;
     }
     // A repair moves tombstones away that cannot be read.
     let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
     (found.lacking, found.is_short) = (open::lacking(app)?, unlisted.is_some());
-    if !args.mend.repair && args.wants_scrub() {
+    if !args.repairs.repair && args.wants_scrub() {
         found.add_scrub(&scrub(app, &access)?);
     }
     if let Some(share) = args.verify {
@@ -167,7 +167,7 @@ struct Records {
 }
 
 impl Records {
-    fn look_at(app: &App, access: &Access) -> Result<Self> {
+    fn look_at(app: &App, access: &UnlockedRepository) -> Result<Self> {
         let listed = match holdall_engine::snapshots(access) {
             Ok(listed) => listed,
             Err(error) => {
@@ -196,7 +196,7 @@ impl Records {
     }
 }
 
-fn gone_record(gone: &GoneRecord, access: &Access) -> DamagedRecord {
+fn gone_record(gone: &GoneRecord, access: &UnlockedRepository) -> DamagedRecord {
     let reason = format!("{:#}", Error::from(listing::is_gone(gone, access.is_in_directory())));
     DamagedRecord { position: gone.position, reason }
 }
@@ -206,7 +206,7 @@ fn only_damage(error: anyhow::Error) -> Result<anyhow::Error> {
     if exit_of(&error) == Exit::Damage { Ok(error) } else { Err(error) }
 }
 
-fn scrub(app: &App, access: &Access) -> Result<ScrubReport> {
+fn scrub(app: &App, access: &UnlockedRepository) -> Result<ScrubReport> {
     let meter = Meter::begin(&app.output, "scrub");
     let report = access.repository().scrub(&mut |progress: ScrubProgress| {
         meter.show(progress.bytes_done, Some(progress.bytes_total));
@@ -230,13 +230,13 @@ fn keep_parity(app: &App, keeper: &Keeper, percent: u8) -> Result<()> {
 fn put_back_records(
     args: &Args,
     app: &App,
-    (access, keeper): (&Access, &Keeper),
+    (access, keeper): (&UnlockedRepository, &Keeper),
     second: Option<&Second>,
 ) -> Result<(u64, Vec<u64>)> {
-    if !args.mend.repair {
+    if !args.repairs.repair {
         return Ok((0, Vec::new()));
     }
-    let dry_run = args.mend.dry_run;
+    let dry_run = args.repairs.dry_run;
     let known = || Receipts::in_state(&app.folders.state).all_stored(access.config().repository);
     let other = second.map(|second| &second.access);
     let mut repairs = Vec::new();
@@ -258,20 +258,20 @@ fn unproven_record(position: u64) -> DamagedRecord {
     DamagedRecord { position, reason: reason.into() }
 }
 
-/// Mends what the repository can mend by itself, and then what a second one has.
+/// Repairs what the repository can repair by itself, and then what a second one has.
 fn repair_all(
     args: &Args,
     app: &App,
-    (access, keeper): (&Access, &Keeper),
+    (access, keeper): (&UnlockedRepository, &Keeper),
     second: Option<&Second>,
     found: &mut Found,
 ) -> Result<()> {
-    match repair(app, keeper, args.mend.dry_run) {
+    match repair(app, keeper, args.repairs.dry_run) {
         Ok(report) => {
-            if second.is_none() && !args.mend.dry_run {
+            if second.is_none() && !args.repairs.dry_run {
                 repairs::tell_next(app, &report);
             }
-            found.add_repair(&report, args.mend.dry_run);
+            found.add_repair(&report, args.repairs.dry_run);
         }
         // A machine may give records back to a server, and fetch what is lost, but do nothing else.
         Err(error)
@@ -285,19 +285,24 @@ fn repair_all(
     let Some(second) = second else { return Ok(()) };
     let meter = Meter::begin(&app.output, "open");
     let (run, second_access) = (app.run(), &second.access);
-    let mended =
-        holdall_engine::mend(access, second_access, args.mend.dry_run, &run, &mut |progress| {
+    let repaired = holdall_engine::repair_from_copy(
+        access,
+        second_access,
+        args.repairs.dry_run,
+        &run,
+        &mut |progress| {
             meter.show(progress.bytes, None);
-        });
+        },
+    );
     drop(meter);
-    let mended = mended?;
-    repairs::tell_mended(app, &mended, &second.name, args.mend.dry_run)?;
-    if !args.mend.dry_run && !mended.mended.is_empty() {
+    let repaired = repaired?;
+    repairs::tell_repaired(app, &repaired, &second.name, args.repairs.dry_run)?;
+    if !args.repairs.dry_run && !repaired.repaired.is_empty() {
         found.damaged.clear();
         found.add_scrub(&scrub(app, access)?);
-        found.repaired += mended.mended.len() as u64;
+        found.repaired += repaired.repaired.len() as u64;
     }
-    found.add_paths(&mended.left);
+    found.add_paths(&repaired.left);
     Ok(())
 }
 
@@ -313,7 +318,7 @@ fn repair(app: &App, keeper: &Keeper, dry_run: bool) -> Result<RepairReport> {
 
 fn verify(
     app: &App,
-    access: &Access,
+    access: &UnlockedRepository,
     snapshots: &[Snapshot],
     share: Share,
 ) -> Result<VerifyReport> {
@@ -354,7 +359,7 @@ struct Found {
     damaged: BTreeSet<Damage>,
     /// How many paths are damaged besides those.
     damaged_unnamed: u64,
-    /// How much was mended.
+    /// How much was repaired.
     repaired: u64,
     /// What the place cannot do.
     lacking: Vec<String>,

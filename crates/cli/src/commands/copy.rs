@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use holdall_diagnosis::{Forecast, Side, Usage, UsageCounters, judge, limited_side};
-use holdall_engine::{Access, Copied, Copier, CopyOptions, CopySummary, Snapshot};
+use holdall_engine::{Copied, Copier, CopyOptions, CopySummary, Snapshot, UnlockedRepository};
 use holdall_format::RecordHash;
 use holdall_meter::{Layer, Verdict, per_second};
 use holdall_state::Receipts;
@@ -106,7 +106,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     Ok(exit)
 }
 
-fn check_different(source: &Access, destination: &Access) -> Result<(), Refusal> {
+fn check_different(
+    source: &UnlockedRepository,
+    destination: &UnlockedRepository,
+) -> Result<(), Refusal> {
     if source.config().repository == destination.config().repository {
         let same = Refusal::new(Exit::Usage, "both are the same repository");
         return Err(same.hint("name the one to copy from with --from, the other with -r"));
@@ -133,7 +136,7 @@ struct Copying<'a> {
     app: &'a App,
     /// The repository to copy from, as it was named.
     from: &'a str,
-    destination: &'a Access,
+    destination: &'a UnlockedRepository,
     copier: Copier<'a>,
     sums: Sums,
     /// Why something could not be said: what is left to copy is copied all the same.

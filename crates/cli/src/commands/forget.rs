@@ -1,7 +1,7 @@
 //! `holdall forget`.
 
 use anyhow::Result;
-use holdall_engine::{Access, Listed, Snapshot};
+use holdall_engine::{Listed, Snapshot, UnlockedRepository};
 use holdall_format::RecordHash;
 use holdall_protocol::{Buried, RepositoryError, WaitingDeletion};
 use holdall_repository::retention::{OwnSnapshot, Reason, keep_own};
@@ -174,7 +174,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// Gives up a record that is gone and that this computer knows.
 fn give_up(
     app: &App,
-    access: &Access,
+    access: &UnlockedRepository,
     keeper: &Keeper,
     gone: &KnownGone,
     id: &RecordHash,
@@ -198,7 +198,7 @@ fn give_up(
 fn named_gone(
     args: &Args,
     app: &App,
-    access: &Access,
+    access: &UnlockedRepository,
     all: &Listed,
     filter: &Wanted<'_>,
 ) -> Result<KnownGone> {

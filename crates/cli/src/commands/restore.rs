@@ -10,7 +10,9 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdall_diagnosis::speed_history::{Kind, Run, slowness_in_words};
 use holdall_diagnosis::{UsageCounters, judge, name_share_of_restore};
-use holdall_engine::{Access, InPlace, Overwrite, RestoreOptions, RestoreSummary, Snapshot};
+use holdall_engine::{
+    InPlace, Overwrite, RestoreOptions, RestoreSummary, Snapshot, UnlockedRepository,
+};
 use holdall_meter::cost::Slowness;
 use holdall_meter::{Verdict, per_second};
 use holdall_sys::{Clock, SystemClock};
@@ -291,7 +293,12 @@ fn name_share(app: &App, done: &mut Done, received_bytes: u64) {
 }
 
 /// Adds a restore to the history of runs, and looks whether it was slow.
-fn remembered(app: &App, access: &Access, target: &Path, done: &Done) -> Option<Slowness> {
+fn remembered(
+    app: &App,
+    access: &UnlockedRepository,
+    target: &Path,
+    done: &Done,
+) -> Option<Slowness> {
     let repository = access.config().repository.to_string();
     let what = std::path::absolute(target).unwrap_or_default().display().to_string();
     let now_ns = SystemClock.now_ns();
@@ -325,7 +332,7 @@ const DONE: &str = "what could be restored was";
 /// Restores, and shows progress and problems.
 pub(crate) fn measured(
     app: &App,
-    access: &Access,
+    access: &UnlockedRepository,
     snapshot: &Snapshot,
     path: Option<&[u8]>,
     target: &Path,

@@ -1,7 +1,7 @@
 //! `holdall tag`.
 
 use anyhow::{Context, Result};
-use holdall_engine::{Access, Amendment, Snapshot};
+use holdall_engine::{Amendment, Snapshot, UnlockedRepository};
 use holdall_format::limits::{RECORD_MAX_TAGS, RECORD_NAME_MAX_BYTES};
 use holdall_state::Receipts;
 use serde::Serialize;
@@ -159,7 +159,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 }
 
 /// Says by which tokens a server knows tags.
-fn tell_tokens(app: &App, access: &Access, tags: &[String]) -> Result<Exit> {
+fn tell_tokens(app: &App, access: &UnlockedRepository, tags: &[String]) -> Result<Exit> {
     #[derive(Serialize)]
     struct Token<'a> {
         tag: &'a str,

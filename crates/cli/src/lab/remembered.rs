@@ -3,7 +3,7 @@
 
 use holdall_diagnosis::speed_history::{Kind, Run, SpeedHistory};
 use holdall_diagnosis::{Ceilings, Forecast, OwnLimit};
-use holdall_engine::Access;
+use holdall_engine::UnlockedRepository;
 use holdall_meter::cost::Slowness;
 use holdall_state::{KeptReports, Pairing, RunHistory};
 
@@ -66,14 +66,18 @@ pub(crate) fn ceilings_of_place(app: &App, place: &str) -> Option<Ceilings> {
 }
 
 /// How long a run of that kind will take.
-pub(crate) fn forecast(kind: Kind, app: &App, access: &Access) -> Forecast {
+pub(crate) fn forecast(kind: Kind, app: &App, access: &UnlockedRepository) -> Forecast {
     let repository = access.config().repository.to_string();
     Forecast::of(kind, &speed_history(app), &repository, ceilings(app).as_ref())
 }
 
 /// The limit on sending that was set for a backup, if one was; it says nothing of a repository in a directory, to
 /// which nothing is sent.
-pub(crate) fn own_limit(app: &App, access: &Access, upload: Option<u64>) -> Option<OwnLimit> {
+pub(crate) fn own_limit(
+    app: &App,
+    access: &UnlockedRepository,
+    upload: Option<u64>,
+) -> Option<OwnLimit> {
     let bytes_per_second = upload?;
     let repository = access.config().repository.to_string();
     let is_in_directory = app.pairings().is_ok_and(|all| all.of(&repository).is_none());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use holdall_crypto::{KeyRing, RecoveryKit, RecoverySecret, SystemEntropy};
-use holdall_engine::{Place, new_repository};
+use holdall_engine::{LockedRepository, new_repository};
 use holdall_format::{PublicKey, Suite};
 use holdall_state::private_file;
 use serde::Serialize;
@@ -65,7 +65,7 @@ impl NewKeys {
     pub(crate) fn create(
         &self,
         app: &App,
-        place: &Place,
+        place: &LockedRepository,
         password: Option<&str>,
         server: Option<(&[String], PublicKey)>,
         name: &str,

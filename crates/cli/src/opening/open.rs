@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{KeyRing, SigningKey};
-use holdall_engine::{Access, EngineError, Place, make_private};
+use holdall_engine::{EngineError, LockedRepository, UnlockedRepository, make_private};
 use holdall_format::{PublicKey, RepositoryId, Spare, WrappingSet};
 use holdall_protocol::{
     ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
@@ -165,7 +165,7 @@ fn with_port(host: &str, text: &str) -> Result<String, Refusal> {
 /// A repository that was found, before any key.
 pub(crate) struct Opened {
     /// Where it is.
-    pub(crate) place: Place,
+    pub(crate) place: LockedRepository,
     /// Who keeps it.
     pub(crate) keeper: Keeper,
     /// As people write it.
@@ -224,7 +224,7 @@ impl Opened {
     ///
     /// # Errors
     /// As for [`Self::unlock`].
-    fn open(self, app: &App) -> Result<(Access, Keeper)> {
+    fn open(self, app: &App) -> Result<(UnlockedRepository, Keeper)> {
         let (_, ring) = self.unlock(app)?;
         Ok((self.place.open(&ring)?, self.keeper))
     }
@@ -341,7 +341,8 @@ fn embedded(app: &App, folder: &Path) -> Result<Opened> {
         .stopped_by(app.interrupt.flag());
     let kept = known.and_then(|known| kept_parts(app, known.repository));
     let keeper = Keeper::Directory(Arc::new(repository));
-    let place = Place::new(keeper.repository(), identity.signing, app.folders.cache.clone());
+    let place =
+        LockedRepository::new(keeper.repository(), identity.signing, app.folders.cache.clone());
     let place = place.keeping(kept);
     let name = folder.display().to_string();
     let (repository_name, directory) = (name.clone(), Some(directory));
@@ -444,7 +445,7 @@ pub(crate) fn place_at(
     address: ServerAddress,
     signing: Arc<SigningKey>,
     patience: Patience,
-) -> Result<Place> {
+) -> Result<LockedRepository> {
     let repository = connect(app, address, &signing, patience)?;
     Ok(place_of(app, &Keeper::Server(Arc::new(repository)), signing))
 }
@@ -499,16 +500,16 @@ fn connect(
     }
 }
 
-fn place_of(app: &App, keeper: &Keeper, signing: Arc<SigningKey>) -> Place {
+fn place_of(app: &App, keeper: &Keeper, signing: Arc<SigningKey>) -> LockedRepository {
     app.folders.prepare_cache();
-    Place::new(keeper.repository(), signing, app.folders.cache.clone())
+    LockedRepository::new(keeper.repository(), signing, app.folders.cache.clone())
 }
 
 /// Opens the repository with the kept key, the key that was named, or the password.
 ///
 /// # Errors
 /// What keeps it from being opened.
-pub(crate) fn access(app: &App) -> Result<Access> {
+pub(crate) fn access(app: &App) -> Result<UnlockedRepository> {
     access_with(app, Patience::default())
 }
 
@@ -516,7 +517,10 @@ pub(crate) fn access(app: &App) -> Result<Access> {
 ///
 /// # Errors
 /// As for [`access`].
-pub(crate) fn access_and_keeper(app: &App, patience: Patience) -> Result<(Access, Keeper)> {
+pub(crate) fn access_and_keeper(
+    app: &App,
+    patience: Patience,
+) -> Result<(UnlockedRepository, Keeper)> {
     place(app, patience)?.open(app)
 }
 
@@ -525,7 +529,10 @@ pub(crate) fn access_and_keeper(app: &App, patience: Patience) -> Result<(Access
 ///
 /// # Errors
 /// As for [`access`].
-pub(crate) fn access_beside(app: &App, other: Option<RepositoryId>) -> Result<(Access, Keeper)> {
+pub(crate) fn access_beside(
+    app: &App,
+    other: Option<RepositoryId>,
+) -> Result<(UnlockedRepository, Keeper)> {
     let mut opened = place(app, Patience::default())?;
     if let Some(other) = other {
         opened.place = opened.place.keeping(kept_parts(app, other));
@@ -537,7 +544,7 @@ pub(crate) fn access_beside(app: &App, other: Option<RepositoryId>) -> Result<(A
 ///
 /// # Errors
 /// As for [`access`].
-pub(crate) fn access_with(app: &App, patience: Patience) -> Result<Access> {
+pub(crate) fn access_with(app: &App, patience: Patience) -> Result<UnlockedRepository> {
     Ok(access_and_keeper(app, patience)?.0)
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use holdall_engine::Access;
+use holdall_engine::UnlockedRepository;
 
 use crate::app::App;
 use crate::config::Settings;
@@ -27,7 +27,7 @@ pub(crate) struct SecondKey {
 pub(crate) struct Second {
     /// What there is of the command for that repository.
     pub(crate) app: App,
-    pub(crate) access: Access,
+    pub(crate) access: UnlockedRepository,
     /// As it was named.
     pub(crate) name: String,
 }

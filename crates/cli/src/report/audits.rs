@@ -1,7 +1,7 @@
 //! What an audit found, for whoever backs up: nothing where everything is there.
 
 use anyhow::Error;
-use holdall_engine::{Access, AuditReport, EngineError, Listed, audit, snapshots};
+use holdall_engine::{AuditReport, EngineError, Listed, UnlockedRepository, audit, snapshots};
 use holdall_state::Receipts;
 use holdall_sys::{Clock, SystemClock};
 
@@ -14,7 +14,7 @@ const HINT: &str = "`holdall check --verify` names everything that is damaged; `
 
 /// Asks the repository to show that it still has some of what was put there, and tells what it lost. A
 /// server that is away is asked by the next backup.
-pub(crate) fn tell(app: &App, access: &Access) {
+pub(crate) fn tell(app: &App, access: &UnlockedRepository) {
     let audited = audit(access, SystemClock.now_ns(), &app.run(), &|| list(app, access));
     if let Ok(AuditReport { waiting_for: Some(time), .. }) = &audited {
         app.output.note(format_args!(
@@ -46,7 +46,7 @@ pub(crate) fn tell(app: &App, access: &Access) {
 }
 
 /// All snapshots, among which is the one that this computer has a receipt for.
-fn list(app: &App, access: &Access) -> Result<Listed, EngineError> {
+fn list(app: &App, access: &UnlockedRepository) -> Result<Listed, EngineError> {
     let listed = snapshots(access)?;
     let checked = Receipts::in_state(&app.folders.state).check(access, &listed);
     let damaged =

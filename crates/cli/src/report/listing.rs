@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use holdall_engine::{
-    Access, BreakKind, ChainBreak, DamagedRecord, EngineError, GoneRecord, Listed, Snapshot,
-    whose_latest,
+    BreakKind, ChainBreak, DamagedRecord, EngineError, GoneRecord, Listed, Snapshot,
+    UnlockedRepository, whose_latest,
 };
 use holdall_format::{RecordHash, RecordKind, record_file};
 use holdall_state::{Gone, NOT_THERE, Receipts};
@@ -33,7 +33,7 @@ pub(crate) struct Listing {
 ///
 /// # Errors
 /// If they cannot be listed; if the receipt cannot be read.
-pub(crate) fn shown(app: &App, access: &Access) -> Result<Listing> {
+pub(crate) fn shown(app: &App, access: &UnlockedRepository) -> Result<Listing> {
     shown_as(app, access, |error| error)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn shown(app: &App, access: &Access) -> Result<Listing> {
 /// As for [`shown`].
 pub(crate) fn shown_as(
     app: &App,
-    access: &Access,
+    access: &UnlockedRepository,
     about: impl Fn(anyhow::Error) -> anyhow::Error,
 ) -> Result<Listing> {
     let listed = holdall_engine::snapshots(access).map_err(|error| about(error.into()))?;
@@ -66,7 +66,7 @@ pub(crate) fn shown_as(
 ///
 /// # Errors
 /// If they cannot be listed; damage if that one is missing.
-pub(crate) fn all(app: &App, access: &Access) -> Result<Listed> {
+pub(crate) fn all(app: &App, access: &UnlockedRepository) -> Result<Listed> {
     let listed = holdall_engine::snapshots(access)?;
     tell_damage(app, access, &listed)?;
     Ok(listed)
@@ -81,7 +81,7 @@ impl Listing {
     /// the one that is gone may be meant: by `latest`, too.
     pub(crate) fn wanted(
         &self,
-        access: &Access,
+        access: &UnlockedRepository,
         name: &str,
         path: Option<&[u8]>,
         filter: &Wanted<'_>,
@@ -104,7 +104,7 @@ impl Listing {
     /// As for [`Self::wanted`]; if a tree cannot be looked at.
     pub(crate) fn wanted_with(
         &self,
-        access: &Access,
+        access: &UnlockedRepository,
         name: &str,
         path: Option<&[u8]>,
         filter: &Wanted<'_>,
@@ -168,7 +168,7 @@ impl Listing {
     /// As for [`Self::wanted`].
     pub(crate) fn chosen(
         &self,
-        access: &Access,
+        access: &UnlockedRepository,
         names: &[impl AsRef<str>],
         filter: &Wanted<'_>,
     ) -> Result<Vec<&Snapshot>> {
@@ -188,7 +188,7 @@ fn may_be_gone(name: &str, gone: &str) -> Refusal {
 ///
 /// # Errors
 /// If the receipt cannot be read.
-pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
+pub(crate) fn tell_unknown(app: &App, access: &UnlockedRepository) -> Result<()> {
     let repository = access.config().repository.to_string();
     if Receipts::in_state(&app.folders.state).machine(&repository)?.is_none() {
         app.output.note(
@@ -203,7 +203,7 @@ pub(crate) fn tell_unknown(app: &App, access: &Access) -> Result<()> {
 ///
 /// # Errors
 /// Damage if one is missing; if the receipt cannot be read.
-pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result<()> {
+pub(crate) fn tell_damage(app: &App, access: &UnlockedRepository, listed: &Listed) -> Result<()> {
     for damaged in listed.damaged.iter().take(DAMAGED_TOLD) {
         app.damage(&lost_record(damaged, access.is_in_directory()));
     }
@@ -224,7 +224,7 @@ pub(crate) fn tell_damage(app: &App, access: &Access, listed: &Listed) -> Result
 /// If the receipt cannot be read.
 pub(crate) fn untold<'a>(
     app: &App,
-    access: &Access,
+    access: &UnlockedRepository,
     listed: &'a Listed,
 ) -> Result<Vec<&'a GoneRecord>> {
     let missed = Receipts::in_state(&app.folders.state).missed(access, listed)?;
@@ -324,7 +324,7 @@ fn lost_record(damaged: &DamagedRecord, is_in_directory: bool) -> anyhow::Error 
 /// # Errors
 /// If none or several answer to the name.
 pub(crate) fn named<'a>(
-    access: &Access,
+    access: &UnlockedRepository,
     listed: &'a [Snapshot],
     name: &str,
     path: Option<&[u8]>,
@@ -334,7 +334,7 @@ pub(crate) fn named<'a>(
 }
 
 fn wanted<'a>(
-    access: &Access,
+    access: &UnlockedRepository,
     listed: &'a [Snapshot],
     name: &str,
     path: Option<&[u8]>,
@@ -352,7 +352,7 @@ fn wanted<'a>(
 /// # Errors
 /// If none or several answer to a name; [`Refusal`] for one that the filter does not take.
 pub(crate) fn chosen<'a>(
-    access: &Access,
+    access: &UnlockedRepository,
     listed: &'a [Snapshot],
     names: &[impl AsRef<str>],
     filter: &Wanted<'_>,
@@ -373,7 +373,7 @@ fn once_each<'a>(
 /// The newest snapshot, of `path` where one is given, that a filter takes: of the machines that it names,
 /// else of this one; where this one has none at all, of the only one that it takes any of.
 fn latest_of<'a>(
-    access: &Access,
+    access: &UnlockedRepository,
     listed: &'a [Snapshot],
     path: Option<&[u8]>,
     filter: &Wanted<'_>,

@@ -1,8 +1,8 @@
-//! What is to be mended, as it is typed, and what was, told to people and programs.
+//! What is to be repaired, as it is typed, and what was, told to people and programs.
 
 use std::io;
 
-use holdall_engine::{MendReport, MendedSnapshot};
+use holdall_engine::{CopyRepairReport, RepairedSnapshot};
 use holdall_format::PackName;
 use holdall_protocol::{Repair, RepairReport};
 use serde::Serialize;
@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::app::App;
 use crate::terminal::output::{count, size};
 
-/// What is to be mended.
+/// What is to be repaired.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(crate) struct MendArgs {
-    /// Mends what is damaged: packs from their parity, and whatever is sound of others
+pub(crate) struct RepairArgs {
+    /// Repairs what is damaged: packs from their parity, and whatever is sound of others
     #[arg(long)]
     pub(crate) repair: bool,
     /// With --repair: says what would be done, and changes nothing
@@ -24,7 +24,7 @@ pub(crate) struct MendArgs {
     pub(crate) parity: Option<u8>,
 }
 
-/// Something that was mended, as programs see it.
+/// Something that was repaired, as programs see it.
 #[derive(Serialize)]
 struct JsonRepair {
     kind: &'static str,
@@ -86,11 +86,11 @@ impl JsonRepair {
         }
     }
 
-    fn fetched(mended: &MendedSnapshot, dry_run: bool) -> Self {
+    fn fetched(repaired: &RepairedSnapshot, dry_run: bool) -> Self {
         Self {
-            snapshot: Some(mended.snapshot.clone()),
-            objects: Some(mended.objects),
-            bytes: Some(mended.bytes),
+            snapshot: Some(repaired.snapshot.clone()),
+            objects: Some(repaired.objects),
+            bytes: Some(repaired.bytes),
             ..Self::of("fetched", None, dry_run)
         }
     }
@@ -126,16 +126,16 @@ pub(crate) fn tell_next(app: &App, report: &RepairReport) {
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub(crate) fn tell_mended(
+pub(crate) fn tell_repaired(
     app: &App,
-    report: &MendReport,
+    report: &CopyRepairReport,
     from: &str,
     dry_run: bool,
 ) -> io::Result<()> {
     let would = if dry_run { "would be " } else { "" };
-    for mended in &report.mended {
-        app.output.object("repair", &JsonRepair::fetched(mended, dry_run))?;
-        let MendedSnapshot { snapshot, objects, bytes } = mended;
+    for repaired in &report.repaired {
+        app.output.object("repair", &JsonRepair::fetched(repaired, dry_run))?;
+        let RepairedSnapshot { snapshot, objects, bytes } = repaired;
         app.output.result(format_args!(
             "snapshot {snapshot}: {} lost objects, {}, {would}fetched from {from} and stored again",
             count(*objects),

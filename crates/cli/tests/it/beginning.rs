@@ -21,7 +21,7 @@ pub(crate) enum Work {
     Restore,
     /// Parity is made for all packs.
     Parity,
-    /// What is damaged is mended.
+    /// What is damaged is repaired.
     Repair,
 }
 

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use holdall_crypto::{KeyRing, RecoverySecret, SigningKey, SystemEntropy};
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Source, backup,
-    find_snapshot, new_repository, restore, snapshots,
+    BackupOptions, BackupSummary, LockedRepository, RestoreOptions, Run, Source,
+    UnlockedRepository, backup, find_snapshot, new_repository, restore, snapshots,
 };
 use holdall_format::RecordHash;
 use holdall_protocol::{
@@ -177,10 +177,10 @@ impl World {
         HttpRepository::connect(address, &identity, options).unwrap()
     }
 
-    fn access(&self, repository: HttpRepository) -> Access {
+    fn access(&self, repository: HttpRepository) -> UnlockedRepository {
         let signing = Arc::new(SigningKey::from_seed(&self.seed));
         let cache = self.folder.path().join("cache");
-        Place::new(Arc::new(repository), signing, cache).open(&self.secret).unwrap()
+        LockedRepository::new(Arc::new(repository), signing, cache).open(&self.secret).unwrap()
     }
 
     /// Backs up through the proxy, which is told what to do once the first connection is there.

@@ -76,7 +76,7 @@ pub(crate) fn remove(file: &Path) {
 type Harm = fn(&Path);
 
 #[test]
-fn whatever_becomes_of_one_copy_the_other_serves_and_the_next_writer_mends_it() {
+fn whatever_becomes_of_one_copy_the_other_serves_and_the_next_writer_repairs_it() {
     let place = Place::new();
     for name in [MARKER, "config", SET, SPARE] {
         for harm in [flip, cut, remove] as [Harm; 3] {
@@ -89,9 +89,9 @@ fn whatever_becomes_of_one_copy_the_other_serves_and_the_next_writer_mends_it() 
             let was_told = place.run(&stranger, &["check"]);
             let is_new_spare = name == SPARE && !place.file(name).exists();
             was_told.expect(if is_new_spare { 0 } else { 20 });
-            let mended = place.run(&stranger, &["check", "--repair", "--json"]).expect(0);
+            let repaired = place.run(&stranger, &["check", "--repair", "--json"]).expect(0);
             assert!(fs::read(place.file(name)).unwrap() == sound, "{name}");
-            let repairs = mended.of_type("repair");
+            let repairs = repaired.of_type("repair");
             assert_eq!(repairs.len(), usize::from(!is_new_spare), "{name}: {repairs:?}");
             assert!(repairs.iter().all(|repair| repair["kind"] == "copy"));
 
@@ -203,8 +203,8 @@ fn a_damaged_record_comes_back_from_whoever_has_it() {
     place.back_up(&place.machine).expect(0);
     assert!(is_sound());
     [&first, &newest].iter().for_each(|file| flip(file));
-    let mended = place.run(&place.machine, &["check", "--repair", "--json"]).expect(0);
-    assert_eq!(mended.of_type("repair").len(), 2);
+    let repaired = place.run(&place.machine, &["check", "--repair", "--json"]).expect(0);
+    assert_eq!(repaired.of_type("repair").len(), 2);
     assert!(is_sound());
 
     // Its state has the newest.
@@ -238,8 +238,8 @@ fn a_record_that_is_gone_comes_back_unless_it_was_given_up() {
     assert!(told.stderr.contains("put back"), "{}", told.stderr);
     assert!(fs::read(&gone).unwrap() == sound);
     remove(&gone);
-    let mended = place.run(&place.machine, &["check", "--repair", "--json"]).expect(0);
-    assert_eq!(mended.of_type("repair").len(), 1);
+    let repaired = place.run(&place.machine, &["check", "--repair", "--json"]).expect(0);
+    assert_eq!(repaired.of_type("repair").len(), 1);
     assert!(fs::read(&gone).unwrap() == sound);
 
     remove(&gone);
@@ -341,7 +341,7 @@ fn a_tombstone_of_nothing_that_can_not_be_read_is_told_once() {
 }
 
 #[test]
-fn a_tombstone_that_can_not_be_read_keeps_nothing_else_from_being_mended() {
+fn a_tombstone_that_can_not_be_read_keeps_nothing_else_from_being_repaired() {
     let place = Place::new();
     place.back_up(&place.machine).expect(0);
     let repo = place.path("repo");

@@ -58,7 +58,7 @@ fn kept_on_disk(parity: &str) -> Option<(Mount, Kept)> {
 }
 
 #[test]
-fn parity_mends_a_pack_whose_sectors_are_lost_in_content_and_footer_and_those_of_parity_too() {
+fn parity_repairs_a_pack_whose_sectors_are_lost_in_content_and_footer_and_those_of_parity_too() {
     for by in [&[][..], &WITHOUT_LINKS] {
         let Some((disk, kept)) = kept_on_disk("10") else { return };
         let pack = first_pack(&kept.repo);
@@ -76,11 +76,11 @@ fn parity_mends_a_pack_whose_sectors_are_lost_in_content_and_footer_and_those_of
         let would = check(&["--repair", "-n", "--json"]).expect(20);
         assert_eq!(would.of_type("repair").len(), 2, "{}", would.stdout);
         let args = kept.args(&["check", "--repair", "--json"]);
-        let mended = match by {
+        let repaired = match by {
             [] => kept.machine.run(args),
             by => kept.machine.run_by(by, args),
         };
-        let repairs = mended.expect(0).of_type("repair");
+        let repairs = repaired.expect(0).of_type("repair");
         let kinds: Vec<_> = repairs.iter().map(|repair| repair["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["restored", "parity"]);
         assert!(fs::read(&pack).unwrap() == whole);
@@ -119,7 +119,7 @@ fn without_parity_the_blocks_around_lost_sectors_are_kept_and_the_next_backup_se
 }
 
 #[test]
-fn an_administrator_mends_lost_sectors_while_the_server_runs() {
+fn an_administrator_repairs_lost_sectors_while_the_server_runs() {
     let machine = Machine::new().with_password(None);
     let Some(disk) = Mount::btrfs(&machine.path("disk"), DISK_BYTES) else { return };
     let data = disk.point().join("data");
@@ -144,8 +144,8 @@ fn an_administrator_mends_lost_sectors_while_the_server_runs() {
     restore("target").expect(20);
     let found = machine.administer(&data, &["scrub"]).expect(20);
     assert_eq!(found.of_type("scrub")[0]["damaged"].as_array().unwrap().len(), 1);
-    let mended = machine.administer(&data, &["scrub", "--repair"]).expect(0);
-    assert_eq!(mended.of_type("scrub")[0]["damaged"], serde_json::json!([]));
+    let repaired = machine.administer(&data, &["scrub", "--repair"]).expect(0);
+    assert_eq!(repaired.of_type("scrub")[0]["damaged"], serde_json::json!([]));
     restore("again").expect(0);
     for file in files_below(&source) {
         let restored = machine.path("again").join(file.strip_prefix(&source).unwrap());
@@ -202,8 +202,8 @@ fn what_is_lost_of_a_record_keeps_no_other_snapshot_from_being_restored_and_lets
         let by = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", text(&record), fails];
         machine.run_by(&by, args)
     };
-    let mended = lost(&backup).expect(0);
-    assert!(mended.stderr.contains("put back"), "{}", mended.stderr);
+    let repaired = lost(&backup).expect(0);
+    assert!(repaired.stderr.contains("put back"), "{}", repaired.stderr);
     let lost = |args: &[&str]| lost(args).expect(20);
     let target = machine.path("target");
     let latest = format!("latest:{}", source.display());

@@ -320,7 +320,7 @@ fn whichever_kind_of_call_fails_it_is_said_and_nothing_acknowledged_is_lost() {
 }
 
 #[test]
-fn whichever_kind_of_call_of_a_repair_fails_the_next_one_mends_everything() {
+fn whichever_kind_of_call_of_a_repair_fails_the_next_one_repairs_everything() {
     if has_strace() {
         meet_all_from(&Beginning::packed(), &[Work::Parity]);
         meet_all_from(&Beginning::damaged(), &[Work::Repair]);

@@ -311,7 +311,7 @@ fn whichever_kind_of_call_of_a_server_fails_it_lives_on_and_nothing_acknowledged
 }
 
 #[test]
-fn whichever_kind_of_call_of_a_server_that_repairs_fails_the_next_repair_mends_everything() {
+fn whichever_kind_of_call_of_a_server_that_repairs_fails_the_next_repair_repairs_everything() {
     if !can_trace() || !can_let_days_pass() {
         return;
     }

@@ -48,8 +48,8 @@ fn what_is_cached_is_for_its_owner_alone_also_where_it_was_not() {
     for (_, folder) in made {
         fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
     }
-    let mended = back_up();
-    assert!(mended.iter().all(|(mode, _)| *mode == 0o700), "{mended:?}");
+    let repaired = back_up();
+    assert!(repaired.iter().all(|(mode, _)| *mode == 0o700), "{repaired:?}");
     // A folder that somebody named may be for others, too.
     let named = machine.path("named");
     fs::create_dir(&named).unwrap();

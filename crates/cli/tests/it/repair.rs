@@ -1,4 +1,4 @@
-//! Damage that is mended: by parity, by the next backup, and by a server's administrator.
+//! Damage that is repaired: by parity, by the next backup, and by a server's administrator.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -87,7 +87,7 @@ impl Kept {
 }
 
 #[test]
-fn parity_mends_a_pack_and_a_dry_run_says_so_first() {
+fn parity_repairs_a_pack_and_a_dry_run_says_so_first() {
     let kept = Kept::new();
     let told = kept.machine.ok(kept.args(&["check", "--parity", "5"])).stdout;
     assert!(
@@ -106,15 +106,15 @@ fn parity_mends_a_pack_and_a_dry_run_says_so_first() {
     assert_eq!(found.summary()["repaired"], 0);
     assert!(fs::read(&pack).unwrap() != whole, "a dry run changes nothing");
 
-    let mended = kept.machine.ok(kept.args(&["check", "--repair", "--json"]));
-    assert_eq!(mended.summary()["repaired"], 1);
+    let repaired = kept.machine.ok(kept.args(&["check", "--repair", "--json"]));
+    assert_eq!(repaired.summary()["repaired"], 1);
     assert!(fs::read(&pack).unwrap() == whole);
     assert_eq!(files_below(&kept.repo.join("quarantine")).len(), 1);
     assert!(kept.restores());
 }
 
 #[test]
-fn what_no_repair_can_mend_comes_again_with_the_next_backup() {
+fn what_no_repair_can_repair_comes_again_with_the_next_backup() {
     let kept = Kept::new();
     grow_old(&kept.source);
     kept.backup();
@@ -203,8 +203,8 @@ fn an_administrator_repairs_what_a_server_keeps() {
     let found = admin(&["--repair", "--dry-run"]);
     assert_eq!(found.code, Some(20));
     assert_eq!(found.of_type("scrub")[0]["repaired"].as_array().unwrap().len(), 1);
-    let mended = admin(&["--repair"]);
-    assert_eq!(mended.code, Some(0), "{}", mended.stderr);
-    assert_eq!(mended.of_type("scrub")[0]["damaged"], serde_json::json!([]));
+    let repaired = admin(&["--repair"]);
+    assert_eq!(repaired.code, Some(0), "{}", repaired.stderr);
+    assert_eq!(repaired.of_type("scrub")[0]["damaged"], serde_json::json!([]));
     assert!(fs::read(&pack).unwrap() == whole);
 }

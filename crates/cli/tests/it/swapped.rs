@@ -50,8 +50,8 @@ fn parts_of_another_repository_open_nothing_beside_a_spare_that_fits_the_records
         place.run(&Machine::new(), &["check", "--verify", "all"]).expect(0);
 
         swap(&foreign, &repo, names);
-        let mended = place.run(&Machine::new(), &["check", "--repair", "--json"]).expect(0);
-        assert_eq!(mended.of_type("repair").len(), names.len(), "{}", mended.stdout);
+        let repaired = place.run(&Machine::new(), &["check", "--repair", "--json"]).expect(0);
+        assert_eq!(repaired.of_type("repair").len(), names.len(), "{}", repaired.stdout);
         assert!(are_as_in(&before, &repo), "{names:?}");
     }
 }

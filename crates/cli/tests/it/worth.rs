@@ -124,13 +124,13 @@ impl Place {
             [_, 20] => ", told on the computer that made it",
             _ => "",
         };
-        let mended = match (told, repaired, afterwards) {
+        let repaired = match (told, repaired, afterwards) {
             ("", _, 0) => "",
-            (_, 0, 0) => ", mended by `--repair`",
-            (_, _, 0) => ", mended by `--repair` and the next backup",
+            (_, 0, 0) => ", repaired by `--repair`",
+            (_, _, 0) => ", repaired by `--repair` and the next backup",
             _ => ", told from then on",
         };
-        format!("{restores}{told}{mended}")
+        format!("{restores}{told}{repaired}")
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use holdall_engine::{Access, BackupOptions, Run};
+use holdall_engine::{BackupOptions, Run, UnlockedRepository};
 use holdall_lab::Measurement;
 use holdall_protocol::Repository;
 
@@ -24,7 +24,7 @@ pub trait Client {
         &self,
         folder: &Path,
         behind: &PutBehind<'_>,
-    ) -> Result<Access, Box<dyn Error + Send + Sync>>;
+    ) -> Result<UnlockedRepository, Box<dyn Error + Send + Sync>>;
 
     /// A new run, which ends when the user wishes that.
     fn run(&self) -> Arc<Run>;

@@ -7,7 +7,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use holdall_engine::{
-    Access, BackupOptions, ExcludeRules, Patterns, RestoreOptions, Run, Source, find_snapshot,
+    BackupOptions, ExcludeRules, Patterns, RestoreOptions, Run, Source, UnlockedRepository,
+    find_snapshot,
 };
 use holdall_lab::path::{SCRATCH_PREFIX, Tree};
 use holdall_lab::report::Moment;
@@ -128,7 +129,7 @@ impl<'a, C: Client> Pipeline<'a, C> {
         Ok(Series { pipeline: self, scratch, access, folder, repository_room, restore_room })
     }
 
-    fn repository(&self, folder: &Path) -> Result<Access, PathError> {
+    fn repository(&self, folder: &Path) -> Result<UnlockedRepository, PathError> {
         std::fs::create_dir(folder)?;
         let through = |repository| match self.wire() {
             Some(wire) => Arc::new(Through::new(repository, Arc::clone(wire))),
@@ -142,7 +143,7 @@ impl<'a, C: Client> Pipeline<'a, C> {
 pub(super) struct Series<'a, C> {
     pipeline: &'a Pipeline<'a, C>,
     scratch: &'a Scratch,
-    access: Access,
+    access: UnlockedRepository,
     folder: PathBuf,
     repository_room: u64,
     restore_room: u64,

@@ -28,7 +28,7 @@ use crate::blocks::open_node_cache;
 use crate::error::is_damage;
 use crate::restore::ChunkSource;
 use crate::verify::{Check, GoodIds, check, walk_all};
-use crate::{Access, DamagedPath, EngineError, Listed, Run, VerifyReport};
+use crate::{DamagedPath, EngineError, Listed, Run, UnlockedRepository, VerifyReport};
 
 /// Of so many blocks that are asked for, one on average is read as a whole.
 const WHOLE_EVERY: u64 = 512;
@@ -71,7 +71,7 @@ pub struct AuditReport {
 /// What keeps it from asking, [`RepositoryError::Refused`] from a keeper that does not prove anything
 /// among it; what `list` fails with; [`EngineError::Interrupted`].
 pub fn audit(
-    access: &Access,
+    access: &UnlockedRepository,
     now_ns: i64,
     run: &Run,
     list: &dyn Fn() -> Result<Listed, EngineError>,
@@ -119,7 +119,7 @@ fn waiting_for(lag_ns: i128) -> Option<Duration> {
 }
 
 struct Audit<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     session: SessionId,
     run: &'a Run,
     list: &'a dyn Fn() -> Result<Listed, EngineError>,

@@ -17,7 +17,7 @@ use super::walk::Walk;
 use crate::filter::exclude::RulesMet;
 use crate::pipeline::budget::Budget;
 use crate::storing::Shared;
-use crate::{Access, EngineError, Run};
+use crate::{EngineError, Run, UnlockedRepository};
 
 /// Counts what a backup would deal with: items, and plain bytes. It looks at every name, and reads
 /// nothing. What cannot be read becomes a problem of `run`, whose [`Run::stop`] ends the counting.
@@ -25,7 +25,7 @@ use crate::{Access, EngineError, Run};
 /// # Errors
 /// [`EngineError::Interrupted`]; [`EngineError::Path`] for a source that is not absolute or not clean.
 pub fn count_ahead(
-    access: &Access,
+    access: &UnlockedRepository,
     options: &BackupOptions,
     run: &Run,
 ) -> Result<(u64, u64), EngineError> {

@@ -21,13 +21,13 @@ use crate::records::snapshot::Snapshot;
 use crate::records::snapshots::Listed;
 use crate::run::lock;
 use crate::storing::Shared;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// The records that a run of this series and of these paths builds on, newest first: a checkpoint,
 /// if that is newer than the last snapshot that was made here, and that snapshot, or a copy of a newer
 /// state that came behind it.
 pub(super) fn choose(
-    access: &Access,
+    access: &UnlockedRepository,
     listed: &Listed,
     series: &SeriesId,
     sources: &[Source],
@@ -83,7 +83,7 @@ pub(super) struct KnownLeaf {
 
 impl<'a> Parents<'a> {
     pub(super) fn open(
-        access: &Access,
+        access: &UnlockedRepository,
         session: SessionId,
         cache: &SharedNodeCache,
         (series, parents): (&SeriesId, &[Snapshot]),

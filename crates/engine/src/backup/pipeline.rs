@@ -31,7 +31,7 @@ use crate::records::record::PROGRAM;
 use crate::records::snapshot::Snapshot;
 use crate::records::snapshots::{Listed, snapshots_by_cache};
 use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing, StoringMeters};
-use crate::{Access, EngineError, Run};
+use crate::{EngineError, Run, UnlockedRepository};
 
 /// Plain bytes in flight between reading and sealing.
 pub(super) const BUDGET_BYTES: usize = 16 << 20;
@@ -59,7 +59,7 @@ const MAX_WALKERS: usize = 16;
 /// [`EngineError`]; then no snapshot was committed. What could not be read is in `run`'s problems
 /// and no error.
 pub fn backup(
-    access: &Access,
+    access: &UnlockedRepository,
     options: &BackupOptions,
     run: &Arc<Run>,
 ) -> Result<BackupSummary, EngineError> {
@@ -71,7 +71,7 @@ pub fn backup(
 /// # Errors
 /// As for [`backup`].
 pub fn backup_upon(
-    access: &Access,
+    access: &UnlockedRepository,
     listed: &Listed,
     options: &BackupOptions,
     run: &Arc<Run>,
@@ -126,7 +126,7 @@ fn counts_as_there(error: &EngineError) -> bool {
 
 /// Backs up once, with what the repository is known to have lost until now.
 fn attempt(
-    access: &Access,
+    access: &UnlockedRepository,
     listed: &Listed,
     options: &BackupOptions,
     run: &Arc<Run>,
@@ -166,7 +166,7 @@ fn attempt(
 /// # Errors
 /// [`EngineError::Path`] for a path that is not absolute or not clean.
 pub(crate) fn series_of(
-    access: &Access,
+    access: &UnlockedRepository,
     host: &str,
     paths: &[Vec<u8>],
 ) -> Result<SeriesId, EngineError> {
@@ -176,7 +176,7 @@ pub(crate) fn series_of(
 }
 
 /// The series: a keyed hash of host and source paths.
-fn series(access: &Access, host: &str, steps: &[Step]) -> SeriesId {
+fn series(access: &UnlockedRepository, host: &str, steps: &[Step]) -> SeriesId {
     let mut what = host.as_bytes().to_vec();
     for step in steps {
         if let Step::Source { path, .. } = step {
@@ -190,7 +190,7 @@ fn series(access: &Access, host: &str, steps: &[Step]) -> SeriesId {
 
 /// What the stages of a run need.
 struct Stages<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     options: &'a BackupOptions,
     grant: SessionGrant,
     series: SeriesId,
@@ -204,7 +204,7 @@ struct Stages<'a> {
 
 impl<'a> Stages<'a> {
     fn new(
-        access: &'a Access,
+        access: &'a UnlockedRepository,
         options: &'a BackupOptions,
         run: &'a Arc<Run>,
         (grant, series): (SessionGrant, SeriesId),

@@ -7,7 +7,7 @@ use holdall_tree::{Change, Entry, PathKey, TreeError, diff_below, lookup};
 
 use crate::blocks::{Nodes, open_node_cache};
 use crate::records::snapshot_path::{key_of, no_path};
-use crate::{Access, ChangeKind, EngineError, EntryChange, Run, Snapshot};
+use crate::{ChangeKind, EngineError, EntryChange, Run, Snapshot, UnlockedRepository};
 
 /// A path whose entry changed.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ impl DiffSummary {
 /// [`EngineError::NoPath`] if neither has the path; [`EngineError::Damaged`] for a tree that cannot
 /// be read on; [`EngineError::Interrupted`]; the first error of `visit`.
 pub fn diff(
-    access: &Access,
+    access: &UnlockedRepository,
     snapshots: (&Snapshot, &Snapshot),
     path: &[u8],
     run: &Run,
@@ -87,7 +87,7 @@ pub fn diff(
 }
 
 fn diff_in(
-    access: &Access,
+    access: &UnlockedRepository,
     session: SessionId,
     (before, after): (&Snapshot, &Snapshot),
     path: &[u8],

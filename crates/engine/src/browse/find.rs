@@ -13,7 +13,7 @@ use holdall_tree::{Cursor, Entry, EntryKind, PathKey, Time, TreeError, diff_belo
 
 use crate::blocks::{Nodes, SharedNodeCache, open_node_cache};
 use crate::error::is_damaged;
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 
 /// An entry that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ struct Searched {
 /// # Errors
 /// [`EngineError::Interrupted`]; the first error of `visit`.
 pub fn find(
-    access: &Access,
+    access: &UnlockedRepository,
     snapshots: &[&Snapshot],
     wanted: &Wanted<'_>,
     run: &Run,
@@ -81,7 +81,7 @@ pub fn find(
 
 fn find_keeping(
     most: usize,
-    access: &Access,
+    access: &UnlockedRepository,
     snapshots: &[&Snapshot],
     wanted: &Wanted<'_>,
     run: &Run,
@@ -103,7 +103,7 @@ fn find_keeping(
 
 /// What every search of one snapshot needs.
 struct Search<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     session: SessionId,
     cache: SharedNodeCache,
     wanted: &'a Wanted<'a>,

@@ -7,7 +7,7 @@ use holdall_tree::{Entry, PathKey, lookup};
 
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::key_of;
-use crate::{Access, EngineError, EntryChange, Run, Snapshot};
+use crate::{EngineError, EntryChange, Run, Snapshot, UnlockedRepository};
 
 /// A snapshot in which a path is not what it was in the one before of that machine.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct Version<'a> {
 /// # Errors
 /// [`EngineError::Damaged`] for a tree that cannot be read; [`EngineError::Interrupted`].
 pub fn history<'a>(
-    access: &Access,
+    access: &UnlockedRepository,
     snapshots: &[&'a Snapshot],
     path: &[u8],
     run: &Run,

@@ -4,7 +4,7 @@ use holdall_tree::{Cursor, Entry, EntryKind};
 
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::{key_of, no_path};
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 
 /// One entry of a listing.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct ListedEntry<'a> {
 /// [`EngineError::NoPath`] if nothing is there; [`EngineError::Damaged`] for a tree that cannot be
 /// read on; [`EngineError::Interrupted`]; the first error of `visit`.
 pub fn list(
-    access: &Access,
+    access: &UnlockedRepository,
     snapshot: &Snapshot,
     path: &[u8],
     recursive: bool,

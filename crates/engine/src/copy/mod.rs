@@ -35,7 +35,7 @@ use holdall_protocol::SessionPurpose;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::error::is_damaged;
 use crate::records::snapshots::snapshots;
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 use known::Known;
 use plan::Before;
 
@@ -95,8 +95,8 @@ pub struct CopySummary {
 
 /// Copies snapshots, one after the other.
 pub struct Copier<'a> {
-    source: &'a Access,
-    destination: &'a Access,
+    source: &'a UnlockedRepository,
+    destination: &'a UnlockedRepository,
     options: CopyOptions,
     /// Snapshots of the source.
     listed: &'a [Snapshot],
@@ -129,9 +129,9 @@ impl<'a> Copier<'a> {
     /// # Errors
     /// [`EngineError::Repository`], [`EngineError::Damaged`].
     pub fn new(
-        source: &'a Access,
+        source: &'a UnlockedRepository,
         listed: &'a [Snapshot],
-        destination: &'a Access,
+        destination: &'a UnlockedRepository,
         options: CopyOptions,
     ) -> Result<Self, EngineError> {
         let there = |record: &Snapshot| There {

@@ -14,11 +14,11 @@ use super::window::{Output, Step};
 use crate::EngineError;
 use crate::blocks::{Nodes, SharedNodeCache};
 use crate::storing::{Change, Shared};
-use crate::{Access, Snapshot};
+use crate::{Snapshot, UnlockedRepository};
 
 /// A repository whose nodes are read.
 pub(super) struct Reading<'a> {
-    pub(super) access: &'a Access,
+    pub(super) access: &'a UnlockedRepository,
     pub(super) session: SessionId,
     pub(super) cache: &'a SharedNodeCache,
     pub(super) shared: &'a Shared<'a>,

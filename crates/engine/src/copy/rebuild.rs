@@ -6,11 +6,11 @@ use holdall_tree::{BuiltNode, ChunkRef, Content, ContentBuilder, Entry, PathKey}
 use super::meters::Meters;
 use super::window::{Copied, Step, Window};
 use crate::storing::{Change, Piece, Results, Shared};
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// The rebuilding thread.
 pub(super) struct Rebuild<'a> {
-    pub(super) destination: &'a Access,
+    pub(super) destination: &'a UnlockedRepository,
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a Meters,
     pub(super) windows: Receiver<Window>,

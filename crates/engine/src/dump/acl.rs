@@ -1,4 +1,4 @@
-//! Access control lists as text, which is how tar keeps them.
+//! UnlockedRepository control lists as text, which is how tar keeps them.
 //!
 //! ```text
 //! stored: | version 2 u32le | per entry: kind u16le | rwx bits u16le | id u32le |

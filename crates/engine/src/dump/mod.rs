@@ -33,13 +33,13 @@ use crate::records::snapshot_path::{key_of, no_path};
 use crate::restore::{
     ChunkSource, FETCHERS, Groups, Links, Outlets, Output, Reader, WINDOWS_AHEAD,
 };
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 use part::{Failure, write_out};
 use plan::{Parts, Planner};
 
 /// Something in a snapshot that can be dumped.
 pub struct Dump<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     snapshot: &'a Snapshot,
     top: PathKey,
     /// The file; nothing for a directory.
@@ -64,7 +64,7 @@ impl<'a> Dump<'a> {
     /// [`EngineError::NoPath`] if nothing is there; [`EngineError::Path`] if it is neither a file nor
     /// a directory.
     pub fn find(
-        access: &'a Access,
+        access: &'a UnlockedRepository,
         snapshot: &'a Snapshot,
         path: &[u8],
     ) -> Result<Self, EngineError> {

@@ -10,7 +10,7 @@ use holdall_format::RecordKind;
 use holdall_protocol::SessionPurpose;
 
 use crate::records::record::{ChainEnd, NewRecord, publish};
-use crate::{Access, EngineError, Snapshot};
+use crate::{EngineError, Snapshot, UnlockedRepository};
 
 /// Tags are sealed without being compressed: they are few bytes.
 const LEVEL: i32 = 1;
@@ -31,7 +31,10 @@ pub struct Amendment<'a> {
 /// # Errors
 /// [`EngineError::Crypto`] for tags over their limits; what keeps a record from being published.
 /// Those before it are amended then.
-pub fn amend(access: &Access, amendments: &[Amendment<'_>]) -> Result<Option<Bytes>, EngineError> {
+pub fn amend(
+    access: &UnlockedRepository,
+    amendments: &[Amendment<'_>],
+) -> Result<Option<Bytes>, EngineError> {
     let grant = access.repository.open_session(&SessionPurpose::Read)?;
     let mut chain = ChainEnd { head: grant.head, sequence: grant.sequence };
     let (config, entropy) = (&access.config, Box::new(SystemEntropy));

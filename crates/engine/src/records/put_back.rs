@@ -18,7 +18,7 @@ use crate::cache::record_cache::RecordCache;
 use crate::records::gone::{GoneRecord, gone_among, head_of};
 use crate::records::record_list::{list_records, offer_in_turn, put_in};
 use crate::records::sound_records::{at, is_sound, sound_in_place_of_damaged};
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// What became of records that were damaged or gone.
 #[derive(Debug, Default)]
@@ -36,9 +36,9 @@ pub struct RecordRepairs {
 /// # Errors
 /// If the records cannot be listed, or one cannot be stored; those before it are.
 pub fn put_back_records(
-    access: &Access,
+    access: &UnlockedRepository,
     known: Vec<Bytes>,
-    second: Option<&Access>,
+    second: Option<&UnlockedRepository>,
     dry_run: bool,
 ) -> Result<RecordRepairs, EngineError> {
     let mut listed = list_records(access.repository.as_ref())?;
@@ -60,7 +60,7 @@ pub fn put_back_records(
 
 /// Has the repository take those of the records that it takes, and gives them.
 fn offer(
-    access: &Access,
+    access: &UnlockedRepository,
     offered: Vec<ListedRecord>,
     dry_run: bool,
 ) -> Result<Vec<ListedRecord>, EngineError> {
@@ -78,7 +78,7 @@ fn offer(
 
 /// Those of the `others` that are damaged or gone among those that are `listed`, and were not `buried`.
 fn lacking(
-    access: &Access,
+    access: &UnlockedRepository,
     others: Vec<ListedRecord>,
     listed: &[ListedRecord],
     buried: &HashSet<RecordHash>,
@@ -154,11 +154,11 @@ fn first_of_each_machine(mut records: Vec<ListedRecord>, listed: &[ListedRecord]
 /// # Errors
 /// [`EngineError::NoRecord`] if there is none, or several; if the repository refuses it.
 pub fn put_back_record_at(
-    access: &Access,
+    access: &UnlockedRepository,
     owner: &dyn OwnedRepository,
     position: u64,
     known: Vec<Bytes>,
-    second: Option<&Access>,
+    second: Option<&UnlockedRepository>,
     dry_run: bool,
 ) -> Result<Option<Repair>, EngineError> {
     let all = match second {
@@ -191,7 +191,7 @@ fn no_record(position: u64, reason: &'static str) -> EngineError {
 }
 
 /// What this machine has seen of the repository's records, and what is `known` besides.
-fn own_records(access: &Access, known: Vec<Bytes>) -> Vec<ListedRecord> {
+fn own_records(access: &UnlockedRepository, known: Vec<Bytes>) -> Vec<ListedRecord> {
     let mut all = RecordCache::within(&access.cache).load();
     all.extend(ours(known.into_iter(), &access.config.repository));
     all

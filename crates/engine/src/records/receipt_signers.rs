@@ -19,7 +19,7 @@
 
 use holdall_format::{PublicKey, StoredRecord, Tombstone};
 
-use crate::Access;
+use crate::UnlockedRepository;
 
 /// Judges receipts, record after record in the order of the log.
 pub(crate) struct ReceiptSigners {
@@ -31,7 +31,7 @@ pub(crate) struct ReceiptSigners {
 impl ReceiptSigners {
     /// Before the first record. A repository in a directory is known by its receipts being this
     /// machine's own.
-    pub(crate) fn of(access: &Access) -> Self {
+    pub(crate) fn of(access: &UnlockedRepository) -> Self {
         let in_directory = access.is_in_directory();
         Self { present: access.receipts_from, in_directory, present_began: false }
     }

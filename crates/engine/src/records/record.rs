@@ -9,7 +9,7 @@ use holdall_format::{
 use holdall_protocol::{CommitAnswer, ListedRecord, RepositoryError, SessionPurpose};
 
 use crate::cache::record_cache::RecordCache;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// What makes records, as they say themselves.
 pub(crate) const PROGRAM: &str = concat!("holdall ", env!("CARGO_PKG_VERSION"));
@@ -37,7 +37,7 @@ pub(crate) struct NewRecord<'a> {
 
 impl ChainEnd {
     /// Where the chain ends now.
-    fn ask(access: &Access) -> Result<Self, EngineError> {
+    fn ask(access: &UnlockedRepository) -> Result<Self, EngineError> {
         let grant = access.repository.open_session(&SessionPurpose::Read)?;
         access.repository.close_session(&grant.session)?;
         Ok(Self { head: grant.head, sequence: grant.sequence })
@@ -51,7 +51,7 @@ impl ChainEnd {
 /// [`EngineError::Damaged`] if the repository says that objects are missing which it acknowledged,
 /// or answers with a receipt that is not for this record or not its own.
 pub(crate) fn publish(
-    access: &Access,
+    access: &UnlockedRepository,
     sealer: &mut Sealer,
     session: &SessionId,
     chain: &mut ChainEnd,
@@ -69,7 +69,7 @@ pub(crate) fn publish(
 }
 
 fn publish_behind(
-    access: &Access,
+    access: &UnlockedRepository,
     sealer: &mut Sealer,
     session: &SessionId,
     chain: &mut ChainEnd,
@@ -116,7 +116,7 @@ fn publish_behind(
 
 /// The sealed half of the record of that head, which was opened again before anything leaves.
 fn sealed_half(
-    access: &Access,
+    access: &UnlockedRepository,
     sealer: &mut Sealer,
     head: &RecordHead,
     secret: &RecordSecret,

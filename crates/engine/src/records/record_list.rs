@@ -13,7 +13,7 @@ use holdall_protocol::{
 use crate::cache::record_cache::RecordCache;
 use crate::records::gone::{GoneRecord, gone_among, head_of};
 use crate::records::sound_records::{at, sound_in_place_of_damaged};
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// All records, as this machine knows them.
 pub(crate) struct Known {
@@ -38,7 +38,7 @@ pub struct PutBack {
 ///
 /// # Errors
 /// As for [`each_record_behind`].
-pub(crate) fn list_by_cache(access: &Access) -> Result<Known, EngineError> {
+pub(crate) fn list_by_cache(access: &UnlockedRepository) -> Result<Known, EngineError> {
     let cache = RecordCache::within(&access.cache);
     let mut records = cache.load();
     let seen = records.len();
@@ -58,7 +58,7 @@ pub(crate) fn list_by_cache(access: &Access) -> Result<Known, EngineError> {
 /// Lists all records where the repository has others than those that are known. Known ones that are sound where the
 /// repository's are damaged or gone stay known, and are stored there again.
 fn list_anew(
-    access: &Access,
+    access: &UnlockedRepository,
     cache: &RecordCache,
     known: &[ListedRecord],
 ) -> Result<Known, EngineError> {
@@ -95,7 +95,7 @@ fn list_anew(
 ///
 /// # Errors
 /// If the records cannot be listed.
-pub fn remember_tombstones(access: &Access) -> Result<(), EngineError> {
+pub fn remember_tombstones(access: &UnlockedRepository) -> Result<(), EngineError> {
     let cache = RecordCache::within(&access.cache);
     let mut known = cache.load();
     if known.is_empty() {
@@ -180,7 +180,10 @@ pub(crate) fn put_in(records: &mut Vec<ListedRecord>, record: &ListedRecord) {
 ///
 /// # Errors
 /// [`RepositoryError::OtherRecords`] if the repository has others than these.
-fn ask_behind(access: &Access, records: &mut Vec<ListedRecord>) -> Result<(), EngineError> {
+fn ask_behind(
+    access: &UnlockedRepository,
+    records: &mut Vec<ListedRecord>,
+) -> Result<(), EngineError> {
     let last = records.last().map_or(0, |last| last.position);
     let known = (!records.is_empty()).then(|| RecordsDigest::of(records.iter()));
     each_record_behind(access.repository.as_ref(), last, known, |listed| {

@@ -23,7 +23,7 @@ use crate::records::receipt_signers::ReceiptSigners;
 use crate::records::record_list::{Known, PutBack, list_by_cache, list_records};
 use crate::records::retention_tombstones::RetentionTombstones;
 use crate::records::snapshot_path::key_of;
-use crate::{Access, DamagedRecord, EngineError, Snapshot};
+use crate::{DamagedRecord, EngineError, Snapshot, UnlockedRepository};
 
 /// Digits of an id as people see it.
 const SHORT_ID_DIGITS: usize = 10;
@@ -86,7 +86,7 @@ impl Listed {
 /// [`EngineError::Damaged`] for a list that is not in the order of the log;
 /// [`RepositoryError::OtherFormat`](holdall_protocol::RepositoryError::OtherFormat) for a record of
 /// a version that is to come; if the repository cannot be asked.
-pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
+pub fn snapshots(access: &UnlockedRepository) -> Result<Listed, EngineError> {
     let records = list_records(access.repository.as_ref())?;
     let mut opening = Opening::of(access);
     records.iter().try_for_each(|listed| opening.add(listed, Signatures::Check))?;
@@ -102,7 +102,7 @@ pub fn snapshots(access: &Access) -> Result<Listed, EngineError> {
 ///
 /// # Errors
 /// As for [`snapshots`].
-pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
+pub fn snapshots_by_cache(access: &UnlockedRepository) -> Result<Listed, EngineError> {
     let Known { records, put_back, gone } = list_by_cache(access)?;
     let marks = CheckedRecords::within(&access.cache);
     let checked = marks.count_in(&records, &access.keys);
@@ -125,7 +125,7 @@ pub fn snapshots_by_cache(access: &Access) -> Result<Listed, EngineError> {
 
 /// Records that are opened one after another, in the order of the log.
 struct Opening<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     opener: Opener,
     keepers: ReceiptSigners,
     chains: Chains,
@@ -135,7 +135,7 @@ struct Opening<'a> {
 }
 
 impl<'a> Opening<'a> {
-    fn of(access: &'a Access) -> Self {
+    fn of(access: &'a UnlockedRepository) -> Self {
         let opener = Opener::new(access.keys.sealing(), access.config.repository);
         let (keepers, chains, let_go) =
             (ReceiptSigners::of(access), Chains::default(), RetentionTombstones::default());
@@ -233,7 +233,7 @@ fn amend(found: &mut Listed, amendments: Vec<(RecordHash, Snapshot)>) {
 
 /// Reads what stays of a record that was let go.
 fn open_tombstone(
-    access: &Access,
+    access: &UnlockedRepository,
     keepers: &ReceiptSigners,
     listed: &ListedRecord,
     signatures: Signatures,
@@ -255,7 +255,7 @@ fn open_tombstone(
 
 /// Opens a record, and gives its head too.
 fn open_record(
-    access: &Access,
+    access: &UnlockedRepository,
     opener: &mut Opener,
     keepers: &mut ReceiptSigners,
     listed: &ListedRecord,
@@ -333,7 +333,7 @@ pub fn find_snapshot<'a>(
 /// # Errors
 /// Those of the repository. A tree that is damaged is taken to have it.
 pub fn newest_with<'a>(
-    access: &Access,
+    access: &UnlockedRepository,
     listed: impl IntoIterator<Item = &'a Snapshot>,
     newest: &'a Snapshot,
     path: &[u8],

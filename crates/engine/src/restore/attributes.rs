@@ -16,7 +16,7 @@ use super::context::Context;
 use super::notes::Note;
 use super::times::Held;
 
-/// Access control lists, which a directory hands down to what is made in it.
+/// UnlockedRepository control lists, which a directory hands down to what is made in it.
 pub(crate) const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 pub(crate) const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 

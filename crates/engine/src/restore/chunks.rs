@@ -18,7 +18,7 @@ use super::share_of_memory;
 use crate::error::is_damage;
 use crate::pipeline::request_meters::RequestMeters;
 use crate::run::lock;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// Most copies of a chunk that are tried.
 const COPIES_TRIED: u32 = 4;
@@ -81,7 +81,7 @@ struct Wanted<'w> {
 }
 
 impl Chunks {
-    pub(crate) fn new(access: &Access, session: SessionId) -> Self {
+    pub(crate) fn new(access: &UnlockedRepository, session: SessionId) -> Self {
         Self {
             repository: Arc::clone(&access.repository),
             session,
@@ -99,7 +99,7 @@ impl Chunks {
     }
 
     /// An opener for a thread.
-    pub(crate) fn opener(access: &Access) -> Opener {
+    pub(crate) fn opener(access: &UnlockedRepository) -> Opener {
         Opener::new(access.keys.sealing(), access.config.repository)
     }
 
@@ -114,7 +114,7 @@ impl Chunks {
     /// finds its reply closed.
     pub(crate) fn fill(
         &self,
-        access: &Access,
+        access: &UnlockedRepository,
         orders: &Mutex<Receiver<Order>>,
         unwanted: impl Fn() -> bool,
         fail: impl Fn(EngineError),

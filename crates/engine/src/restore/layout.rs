@@ -12,12 +12,12 @@ pub(crate) enum Layout {
     /// Without holes.
     Dense,
     /// Data runs, ascending.
-    Sparse(Vec<Run>),
+    Sparse(Vec<DataRun>),
 }
 
 /// A run of data in a sparse file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct DataRun {
     /// Where it starts in the content.
     content_at: u64,
     /// Where it starts in the file.
@@ -69,7 +69,7 @@ impl Layout {
     fn sparse(extents: &Extents) -> Self {
         let mut content_at = 0;
         let runs = extents.as_slice().iter().map(|&(file_at, len_bytes)| {
-            let run = Run { content_at, file_at, len_bytes };
+            let run = DataRun { content_at, file_at, len_bytes };
             content_at += len_bytes;
             run
         });

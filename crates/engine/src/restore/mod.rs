@@ -66,7 +66,7 @@ pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection
 use crate::blocks::Nodes;
 use crate::pipeline::concurrency::Concurrency;
 use crate::pipeline::stage;
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 use below::LastBelow;
 use chunks::Chunks;
 use context::Context;
@@ -103,7 +103,7 @@ const MAX_WRITERS: usize = 16;
 /// # Errors
 /// [`EngineError::NoPath`] if nothing is there; what keeps it from being looked up.
 pub fn is_directory_at(
-    access: &Access,
+    access: &UnlockedRepository,
     snapshot: &Snapshot,
     path: &[u8],
 ) -> Result<bool, EngineError> {
@@ -124,7 +124,7 @@ pub fn is_directory_at(
 /// [`EngineError::Io`] if it is full; [`EngineError::Interrupted`]; [`EngineError::Repository`] if
 /// the repository is lost. What was restored until then stays, without a half-written file.
 pub fn restore(
-    access: &Access,
+    access: &UnlockedRepository,
     snapshot: &Snapshot,
     path: Option<&[u8]>,
     target: &Path,
@@ -141,7 +141,7 @@ pub fn restore(
 }
 
 fn restore_in(
-    access: &Access,
+    access: &UnlockedRepository,
     session: SessionId,
     snapshot: &Snapshot,
     path: Option<&[u8]>,
@@ -246,7 +246,7 @@ impl Meters {
 
 /// The threads of a restore.
 struct Pipeline<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     session: SessionId,
     context: &'a Context<'a>,
     chunks: &'a Chunks,

@@ -6,7 +6,7 @@ use holdall_tree::{Content, ContentReader, Entry};
 
 use super::chunks::Chunks;
 use crate::blocks::Nodes;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// Most bytes of attributes or of extents of one entry that are taken into memory.
 pub(crate) const SIDE_CONTENT_MAX_BYTES: u64 = 16 << 20;
@@ -20,7 +20,7 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(
-        access: &Access,
+        access: &UnlockedRepository,
         session: SessionId,
         chunks: &'a Chunks,
     ) -> Result<Self, EngineError> {

@@ -11,12 +11,12 @@ use holdall_tree::{Content, ContentReader, Entry, lookup};
 use super::layout::Layout;
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::key_of;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// The snapshot that is restored.
 #[derive(Clone, Copy)]
 pub(super) struct Stored<'a> {
-    pub(super) access: &'a Access,
+    pub(super) access: &'a UnlockedRepository,
     pub(super) session: SessionId,
     pub(super) root: ObjectId,
 }

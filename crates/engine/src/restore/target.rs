@@ -11,7 +11,7 @@ use super::mark::Earlier;
 use super::{Overwrite, RestoreOptions};
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::{key_of, no_path};
-use crate::{Access, EngineError, Snapshot};
+use crate::{EngineError, Snapshot, UnlockedRepository};
 
 /// What of a snapshot is restored.
 pub(super) struct Start {
@@ -29,7 +29,7 @@ impl Start {
     /// # Errors
     /// [`EngineError::NoPath`] if nothing is there.
     pub(super) fn find(
-        access: &Access,
+        access: &UnlockedRepository,
         session: SessionId,
         snapshot: &Snapshot,
         path: Option<&[u8]>,

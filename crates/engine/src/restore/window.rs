@@ -9,7 +9,7 @@ use holdall_meter::StageMeter;
 use holdall_tree::{ChunkRef, Content, Entry};
 
 use super::directory::Directory;
-use super::layout::{Layout, Run};
+use super::layout::{DataRun, Layout};
 use super::links::Membership;
 use super::order::{Chunk, Order};
 use super::split_file::SplitFile;
@@ -80,7 +80,7 @@ pub(crate) struct Ended;
 /// What an entry keeps in memory: what lies in it, and where the runs of a sparse file belong.
 pub(super) fn held_bytes(entry: &Entry) -> u64 {
     /// A run takes two bytes at least where it is stored.
-    const RUN_BYTES: u64 = size_of::<Run>() as u64 / 2;
+    const RUN_BYTES: u64 = size_of::<DataRun>() as u64 / 2;
     let held = |content: &Content| match content {
         Content::Inline(bytes) => bytes.len() as u64,
         Content::Chunks(_) | Content::List { .. } => 0,

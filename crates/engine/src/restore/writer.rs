@@ -30,12 +30,12 @@ use super::unfinished;
 use super::window::{Batch, Item, Work};
 use crate::error::is_damaged;
 use crate::pipeline::concurrency::Member;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// Makes what batches say. Each thread has its own.
 pub(super) struct Writer<'a> {
     pub(super) context: &'a Context<'a>,
-    pub(super) access: &'a Access,
+    pub(super) access: &'a UnlockedRepository,
     pub(super) session: SessionId,
     pub(super) chunks: &'a Chunks,
     /// Opened when a content is needed that no window brought.

@@ -16,7 +16,7 @@ use super::shared::Shared;
 use crate::cache::leaf_cache::NewLeaves;
 use crate::records::record::{ChainEnd, NewRecord, publish};
 use crate::run::Amount;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// A number that counts from 0, and the pieces that come under it, a few at a time.
 pub(crate) type Results = (u64, Receiver<Vec<Piece>>);
@@ -51,7 +51,7 @@ pub(crate) struct Counts {
 
 /// The assembling thread.
 pub(super) struct Assembler<'a> {
-    pub(super) access: &'a Access,
+    pub(super) access: &'a UnlockedRepository,
     pub(super) shared: &'a Shared<'a>,
     pub(super) meters: &'a StoringMeters,
     pub(super) gather: Gather<'a>,

@@ -13,14 +13,14 @@ use super::seal::SelfCheck;
 use super::store::{Lane, OpenBlocks, PlainBlock};
 use crate::audit::Remembering;
 use crate::run::Amount;
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// zstd's level: what is put is little, and stays.
 const LEVEL: i32 = 3;
 
 /// Puts objects in a session that may put.
 pub(crate) struct Putter<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     session: SessionId,
     sealer: Sealer,
     check: SelfCheck,
@@ -32,7 +32,7 @@ pub(crate) struct Putter<'a> {
 }
 
 impl<'a> Putter<'a> {
-    pub(crate) fn new(access: &'a Access, session: SessionId) -> Self {
+    pub(crate) fn new(access: &'a UnlockedRepository, session: SessionId) -> Self {
         let (keys, config) = (access.keys.sealing(), &access.config);
         let entropy = Box::new(SystemEntropy);
         let sealer = Sealer::new(keys, config.suite, LEVEL, entropy);

@@ -19,7 +19,7 @@ use super::meters::StoringMeters;
 use super::store::PlainBlock;
 use crate::blocks::SharedNodeCache;
 use crate::run::{Amount, lock};
-use crate::{Access, EngineError};
+use crate::{EngineError, UnlockedRepository};
 
 /// Opens what was sealed. Each sealing thread has one.
 pub(super) struct SelfCheck {
@@ -28,7 +28,7 @@ pub(super) struct SelfCheck {
 }
 
 impl SelfCheck {
-    pub(super) fn new(access: &Access) -> Self {
+    pub(super) fn new(access: &UnlockedRepository) -> Self {
         let opener = Opener::new(access.keys.sealing(), access.config.repository);
         Self { opener, ids: access.keys.ids().clone() }
     }

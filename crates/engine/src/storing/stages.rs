@@ -21,7 +21,7 @@ use super::shared::Shared;
 use super::store::{OpenBlocks, PlainBlock, RECENT_IDS, Store};
 use super::threads::{ASKERS, senders};
 use super::width::Width;
-use crate::Access;
+use crate::UnlockedRepository;
 use crate::audit::Remembering;
 use crate::blocks::SharedNodeCache;
 use crate::cache::leaf_cache::NewLeaves;
@@ -60,7 +60,7 @@ pub(crate) struct NewSnapshot {
 
 /// The stages of one run that store.
 pub(crate) struct Storing<'a> {
-    pub(crate) access: &'a Access,
+    pub(crate) access: &'a UnlockedRepository,
     pub(crate) grant: &'a SessionGrant,
     pub(crate) shared: &'a Shared<'a>,
     pub(crate) meters: &'a StoringMeters,
@@ -76,7 +76,7 @@ pub(crate) struct Storing<'a> {
 
 impl<'a> Storing<'a> {
     pub(crate) fn new(
-        access: &'a Access,
+        access: &'a UnlockedRepository,
         grant: &'a SessionGrant,
         shared: &'a Shared<'a>,
         meters: &'a StoringMeters,

@@ -11,7 +11,7 @@ use holdall_sys::thread;
 
 use super::{VerifyProgress, VerifyReport};
 use crate::run::lock;
-use crate::{Access, EngineError, Run};
+use crate::{EngineError, Run, UnlockedRepository};
 
 /// Blocks that were read and wait to be opened.
 const WAITING_BLOCKS: usize = 8;
@@ -70,7 +70,7 @@ fn fingerprint(id: &ObjectId) -> u64 {
 /// # Errors
 /// [`EngineError::Repository`] if they cannot be read on; [`EngineError::Interrupted`].
 pub(crate) fn open_all(
-    access: &Access,
+    access: &UnlockedRepository,
     session: SessionId,
     run: &Run,
     progress: &mut dyn FnMut(VerifyProgress),
@@ -96,7 +96,7 @@ pub(crate) fn open_all(
 }
 
 fn read_all(
-    access: &Access,
+    access: &UnlockedRepository,
     session: SessionId,
     run: &Run,
     to_open: Sender<Bytes>,
@@ -124,7 +124,7 @@ fn read_all(
 }
 
 /// Opens blocks until there are no more.
-fn open(access: &Access, blocks: Receiver<Bytes>, found: &Mutex<Opened>) {
+fn open(access: &UnlockedRepository, blocks: Receiver<Bytes>, found: &Mutex<Opened>) {
     let mut opener = Opener::new(access.keys.sealing(), access.config.repository);
     let mut good = GoodIds::default();
     for bytes in blocks {
@@ -144,7 +144,7 @@ fn open(access: &Access, blocks: Receiver<Bytes>, found: &Mutex<Opened>) {
 
 /// Opens one block and checks its ids; gives their number and what is wrong.
 pub(crate) fn check(
-    access: &Access,
+    access: &UnlockedRepository,
     opener: &mut Opener,
     bytes: Bytes,
     good: &mut GoodIds,

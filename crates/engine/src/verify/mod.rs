@@ -14,7 +14,7 @@ use holdall_protocol::{ScrubDamage, SessionPurpose};
 pub(crate) use blocks::{GoodIds, check, open_all};
 pub(crate) use trees::{Check, stored_nodes, walk_all};
 
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 
 /// How much to verify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl VerifyReport {
 /// Only what keeps it from running at all, [`EngineError::Interrupted`] among it; damage is in the
 /// report.
 pub fn verify(
-    access: &Access,
+    access: &UnlockedRepository,
     snapshots: &[Snapshot],
     how: Verify,
     run: &Run,

@@ -18,7 +18,7 @@ use super::{DamagedPath, VerifyProgress, VerifyReport};
 use crate::blocks::{Nodes, SharedNodeCache};
 use crate::error::is_damaged;
 use crate::restore::{ChunkSource, Layout, SIDE_CONTENT_MAX_BYTES};
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 
 /// Sampled chunks are fetched when they have so many bytes together.
 const SAMPLE_BYTES: u64 = 4 << 20;
@@ -37,7 +37,7 @@ pub(crate) enum Check<'a> {
 
 impl Check<'_> {
     /// Where the nodes of a walk come from.
-    fn nodes(&self, access: &Access, session: SessionId) -> Nodes {
+    fn nodes(&self, access: &UnlockedRepository, session: SessionId) -> Nodes {
         match self {
             Self::AmongThese(_) | Self::Sample { .. } => stored_nodes(access, session),
             Self::NotAmongThese { lost, cache } => {
@@ -52,7 +52,7 @@ impl Check<'_> {
 /// # Errors
 /// What keeps it from running at all.
 pub(crate) fn walk_all(
-    (access, session): (&Access, SessionId),
+    (access, session): (&UnlockedRepository, SessionId),
     snapshots: &[Snapshot],
     check: Check<'_>,
     report: VerifyReport,
@@ -88,13 +88,13 @@ pub(crate) fn walk_all(
 }
 
 /// Nodes as the repository has them.
-pub(crate) fn stored_nodes(access: &Access, session: SessionId) -> Nodes {
+pub(crate) fn stored_nodes(access: &UnlockedRepository, session: SessionId) -> Nodes {
     let no_cache: SharedNodeCache = Arc::new(Mutex::new(None));
     Nodes::with_cache(access, session, no_cache)
 }
 
 struct Walk<'a> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     session: SessionId,
     /// Nodes of lists of chunks.
     lists: Nodes,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use bytes::Bytes;
-use holdall_engine::caches::{Found, SERIES};
+use holdall_engine::caches::{CacheHits, SERIES};
 use holdall_format::limits::BLOCK_MAX_BYTES;
 use holdall_lab::net::Token;
 use holdall_lab::net::decoders::Message;
@@ -121,10 +121,10 @@ fn in_folder<T>(look: impl FnOnce(&Path) -> T) -> T {
     look(folder.path())
 }
 
-fn in_cache(name: &str, bytes: &[u8]) -> Found {
+fn in_cache(name: &str, bytes: &[u8]) -> CacheHits {
     in_folder(|folder| {
         std::fs::write(folder.join(name), bytes).unwrap();
-        Found::within(folder, &[0xb1, 0xb2, 0xc1, 0x11].map(id))
+        CacheHits::within(folder, &[0xb1, 0xb2, 0xc1, 0x11].map(id))
     })
 }
 

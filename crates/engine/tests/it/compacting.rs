@@ -4,7 +4,7 @@ use std::fs;
 
 use bytes::Bytes;
 use holdall_crypto::{PlainObject, Sealer, SystemEntropy};
-use holdall_engine::{Access, Run, compact};
+use holdall_engine::{Run, UnlockedRepository, compact};
 use holdall_format::{Block, BlockKind, ObjectId, SessionId};
 use holdall_protocol::{Compacting, OwnedRepository, ScrubDamage, SessionPurpose};
 
@@ -21,7 +21,7 @@ fn backed_up() -> World {
 }
 
 /// The chunks of a small repository, by block.
-fn chunks(access: &Access, session: &SessionId) -> Vec<Vec<ObjectId>> {
+fn chunks(access: &UnlockedRepository, session: &SessionId) -> Vec<Vec<ObjectId>> {
     let page = access.repository().read_blocks(session, 0).unwrap();
     let blocks = page.blocks.into_iter().map(|bytes| Block::decode(bytes).unwrap());
     let of_chunks = blocks.filter(|block| block.header().kind == BlockKind::Chunks);
@@ -29,7 +29,7 @@ fn chunks(access: &Access, session: &SessionId) -> Vec<Vec<ObjectId>> {
 }
 
 /// A block that opens, and in which none of these is what its id says.
-fn lies(access: &Access, ids: &[ObjectId]) -> Bytes {
+fn lies(access: &UnlockedRepository, ids: &[ObjectId]) -> Bytes {
     let suite = access.config().suite;
     let mut sealer = Sealer::new(access.keys().sealing(), suite, 3, Box::new(SystemEntropy));
     let objects: Vec<PlainObject> =

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, Dump, EngineError, RestoreOptions, Run, Source, backup,
-    restore, snapshots,
+    BackupOptions, BackupSummary, Dump, EngineError, RestoreOptions, Run, Source,
+    UnlockedRepository, backup, restore, snapshots,
 };
 use holdall_testkit::Random;
 
@@ -55,7 +55,7 @@ fn problems(world: &World, run: &Run) -> Vec<(PathBuf, String)> {
 }
 
 /// Everything stored opens, with the ids that it should have.
-fn assert_verifies(access: &Access) {
+fn assert_verifies(access: &UnlockedRepository) {
     let report = verified(access);
     assert_eq!((report.damaged.len(), report.damaged_path_count), (0, 0));
 }

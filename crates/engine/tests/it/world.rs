@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use holdall_crypto::{KeyRing, RecoverySecret, SigningKey, SystemEntropy};
 use holdall_engine::{
-    Access, BackupOptions, BackupSummary, Place, RestoreOptions, Run, Snapshot, Source, Verify,
-    VerifyReport, backup, find_snapshot, new_repository, restore, snapshots, verify,
+    BackupOptions, BackupSummary, LockedRepository, RestoreOptions, Run, Snapshot, Source,
+    UnlockedRepository, Verify, VerifyReport, backup, find_snapshot, new_repository, restore,
+    snapshots, verify,
 };
 use holdall_format::{MachineId, ReceiptSigner};
 use holdall_protocol::Repository;
@@ -71,19 +72,19 @@ impl World {
         ))
     }
 
-    fn place(&self) -> Place {
-        Place::new(self.repository(), self.signing(), self.path("cache"))
+    fn place(&self) -> LockedRepository {
+        LockedRepository::new(self.repository(), self.signing(), self.path("cache"))
     }
 
     /// The repository, opened anew as a new process would, and as its owner has it.
-    pub(crate) fn owned(&self) -> (Access, Arc<EmbeddedRepository>) {
+    pub(crate) fn owned(&self) -> (UnlockedRepository, Arc<EmbeddedRepository>) {
         let repository = self.repository();
-        let place = Place::new(repository.clone(), self.signing(), self.path("cache"));
+        let place = LockedRepository::new(repository.clone(), self.signing(), self.path("cache"));
         (place.open(&self.secret).unwrap(), repository)
     }
 
     /// The repository, opened anew as a new process would.
-    pub(crate) fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> UnlockedRepository {
         self.place().open(&self.secret).unwrap()
     }
 
@@ -91,10 +92,10 @@ impl World {
     pub(crate) fn access_through<R: Repository + 'static>(
         &self,
         around: impl FnOnce(Arc<dyn Repository>) -> Arc<R>,
-    ) -> Access {
+    ) -> UnlockedRepository {
         let place = self.place();
         let repository = around(Arc::clone(&place.repository));
-        Place::new(repository, place.signing, place.cache).open(&self.secret).unwrap()
+        LockedRepository::new(repository, place.signing, place.cache).open(&self.secret).unwrap()
     }
 
     pub(crate) fn options(&self) -> BackupOptions {
@@ -136,13 +137,13 @@ impl World {
 }
 
 /// Opens everything that is stored, and walks all snapshots.
-pub(crate) fn verified(access: &Access) -> VerifyReport {
+pub(crate) fn verified(access: &UnlockedRepository) -> VerifyReport {
     let all = snapshots(access).unwrap().snapshots;
     verify(access, &all, Verify::All, &Run::new(), &mut |_| {}).unwrap()
 }
 
 /// This machine's newest snapshot, of `path` where one is given.
-pub(crate) fn newest(access: &Access, path: Option<&[u8]>) -> Snapshot {
+pub(crate) fn newest(access: &UnlockedRepository, path: Option<&[u8]>) -> Snapshot {
     let listed = snapshots(access).unwrap().snapshots;
     find_snapshot(&listed, access.machine(), "latest", path).unwrap().clone()
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use holdall_engine::{Place, Run, backup, compact};
+use holdall_engine::{LockedRepository, Run, backup, compact};
 use holdall_format::{RecordHash, TombstoneReason};
 use holdall_protocol::{OwnedRepository, Repository};
 use holdall_repository::retention::Policy;
@@ -78,7 +78,8 @@ fn a_year_of_hourly_backups_stays_small_and_whole() {
     let (mut backups, mut sent_bytes) = (0u64, 0u64);
     for hour in (0..days * 24).step_by(every as usize) {
         work(&source, hour, &mut random);
-        let place = Place::new(Arc::clone(&repository), signing.clone(), world.path("cache"));
+        let place =
+            LockedRepository::new(Arc::clone(&repository), signing.clone(), world.path("cache"));
         let access = place.open(world.secret()).unwrap();
         let run = Arc::new(Run::new());
         sent_bytes += backup(&access, &world.options(), &run).unwrap().data_stored;

@@ -203,7 +203,7 @@ impl Index {
             state.in_packs = made.in_packs;
             state.set_condemned(BTreeSet::clone(&state.condemned));
         });
-        // Whoever met what was damaged finds by the generation that it is mended.
+        // Whoever met what was damaged finds by the generation that it is repaired.
         self.forget_closed_holding(&marks);
         lock(&self.obsolete).append(&mut lock(&anew.obsolete));
         let packs = anew.unsaved_packs.load(Ordering::Acquire);

@@ -119,7 +119,7 @@ impl ClearParts {
     ///
     /// # Errors
     /// [`RepositoryError::InUse`] once somebody else took the lease.
-    pub(crate) fn mend(
+    pub(crate) fn repair(
         &self,
         layout: &Layout,
         lease: &Lease,
@@ -133,13 +133,13 @@ impl ClearParts {
             return Ok(repairs);
         }
         for Amiss { part, path, reason } in &self.amiss {
-            let mended = match part {
+            let repaired = match part {
                 Part::Marker => path.replace(MARKER_TEXT.as_bytes()),
                 Part::Config => path.replace(&self.config_bytes),
                 Part::Wrappings => path.replace(&self.wrappings.bytes),
                 Part::Spare => put_spare(layout, &self.config_bytes, &self.wrappings),
             };
-            if mended.is_ok() && reason.is_some() {
+            if repaired.is_ok() && reason.is_some() {
                 repairs.push(Repair::Copy { file: path.display().to_string() });
             }
         }

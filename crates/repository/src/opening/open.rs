@@ -67,7 +67,7 @@ fn raise_to(layout: &Layout, position: u64) -> Result<(), RepositoryError> {
 
 /// The first log position that nothing is known to have.
 pub(crate) fn next_known(
-    found: &Found,
+    found: &PacksAndTails,
     recovered: &Recovered,
     next_position: u64,
     sessions: &Sessions,
@@ -81,7 +81,7 @@ pub(crate) fn next_known(
 }
 
 /// What packs and tails hold, when a store is opened.
-pub(crate) struct Found {
+pub(crate) struct PacksAndTails {
     pub(crate) index: Arc<Index>,
     pub(crate) tails: Vec<Arc<Tail>>,
     /// Files that cannot be used, and why.
@@ -92,7 +92,7 @@ pub(crate) struct Found {
     pub(crate) is_whole: bool,
 }
 
-impl Found {
+impl PacksAndTails {
     /// Takes the tails and the damaged files out of `recovered`.
     pub(crate) fn read(
         layout: &Layout,

@@ -50,7 +50,7 @@ impl Store {
     pub fn sparse_blocks(&self, from: u64) -> Result<Vec<SparseBlock>, RepositoryError> {
         self.appender()?;
         if from == 0 {
-            self.mend_index(&self.lock_commit())?;
+            self.repair_index(&self.lock_commit())?;
             self.check_needed()?;
         }
         let state = self.index().state();

@@ -29,7 +29,7 @@ use shards::Shards;
 const SHARE_FRONT: &str = "holdall parity, version 1: ";
 /// The last bytes of a parity file: the length of its second head.
 const END_BYTES: usize = 4;
-/// Fewer shards than this for a short pack would mend hardly anything.
+/// Fewer shards than this for a short pack would repair hardly anything.
 const SHARDS_MIN: usize = 2;
 
 /// How many per cent of each pack are kept as parity; 0 for none.

@@ -51,7 +51,7 @@ impl Store {
         let needed = self.needed_of(&file, Holder::Pack(place), &candidate.needed)?;
         let places = needed.iter().filter_map(|number| file.blocks().get(*number as usize));
         let moved = match self.move_blocks(pack.kind, &file, places, IfDamaged::Fail) {
-            // What is damaged may be mended: it stays as it is.
+            // What is damaged may be repaired: it stays as it is.
             Err(error) if says_lost(&error) => return Ok(()),
             moved => moved?,
         };

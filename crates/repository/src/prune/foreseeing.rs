@@ -25,7 +25,7 @@ impl Store {
     ) -> Result<PruneReport, RepositoryError> {
         self.appender()?;
         let commit = self.lock_commit();
-        self.mend_index(&commit)?;
+        self.repair_index(&commit)?;
         let superseded = self.superseded();
         let gone = superseded.iter().map(|entry| entry.hash);
         let gone: BTreeSet<RecordHash> = gone.chain(forgotten.iter().copied()).collect();

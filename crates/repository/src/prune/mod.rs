@@ -77,7 +77,7 @@ impl Store {
         let (plan, unburied) = {
             let commit = self.lock_commit();
             let unburied = self.forget_superseded_if_room(&commit, &mut report)?;
-            self.mend_index(&commit)?;
+            self.repair_index(&commit)?;
             let marked = self.mark_and_note(&commit)?;
             self.delete_due(&commit, options, &mut report)?;
             let now = Condemned { since_ns: self.now_ns(), log_position: self.log().next() };

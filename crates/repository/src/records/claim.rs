@@ -13,7 +13,7 @@ pub(crate) struct Claim {
 
 /// Where a record would come in its machine's chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ChainPlace {
     /// One that is there names it: as the one before, or as what it amends.
     Followed,
     /// One that is there names another one, which is lost, in its place or in that of the one before it.
@@ -24,7 +24,7 @@ pub(crate) enum Place {
     Neither,
 }
 
-impl Place {
+impl ChainPlace {
     /// Why a record is refused that would come there.
     pub(crate) fn refusal(self) -> &'static str {
         match self {
@@ -67,11 +67,11 @@ impl Claim {
     /// Whether a record lay where no sound one does: another one follows it, or what is left of the file agrees with it.
     /// Where nothing is left, it must be the next of its machine's chain, and the root of its tree be stored. The owner's
     /// word counts unless the chain contradicts it.
-    pub(crate) fn shows(self, place: Place, left: &Left) -> bool {
-        place == Place::Followed
-            || (self.is_vouched && place != Place::Contradicted)
+    pub(crate) fn shows(self, place: ChainPlace, left: &Left) -> bool {
+        place == ChainPlace::Followed
+            || (self.is_vouched && place != ChainPlace::Contradicted)
             || left.is_of_the_same()
-            || (left.is_nothing() && self.has_root && place == Place::NextOfChain)
+            || (left.is_nothing() && self.has_root && place == ChainPlace::NextOfChain)
     }
 }
 
@@ -105,14 +105,14 @@ mod tests {
             Claim { has_root, is_vouched }.shows(place, &Left::of(left, &bytes, 0))
         };
         for nothing in [&[][..], &[0; 2000]] {
-            assert!(shows(true, false, Place::NextOfChain, nothing));
-            assert!(!shows(false, false, Place::NextOfChain, nothing));
-            assert!(!shows(true, false, Place::Neither, nothing));
-            assert!(shows(true, true, Place::Neither, nothing));
-            assert!(shows(false, false, Place::Followed, nothing));
+            assert!(shows(true, false, ChainPlace::NextOfChain, nothing));
+            assert!(!shows(false, false, ChainPlace::NextOfChain, nothing));
+            assert!(!shows(true, false, ChainPlace::Neither, nothing));
+            assert!(shows(true, true, ChainPlace::Neither, nothing));
+            assert!(shows(false, false, ChainPlace::Followed, nothing));
         }
-        assert!(!shows(true, false, Place::NextOfChain, &[7; 2000]), "another one was there");
-        assert!(!shows(true, true, Place::Contradicted, &[]), "the chain says which one was");
-        assert!(shows(true, false, Place::Contradicted, &bytes), "it is what is left");
+        assert!(!shows(true, false, ChainPlace::NextOfChain, &[7; 2000]), "another one was there");
+        assert!(!shows(true, true, ChainPlace::Contradicted, &[]), "the chain says which one was");
+        assert!(shows(true, false, ChainPlace::Contradicted, &bytes), "it is what is left");
     }
 }

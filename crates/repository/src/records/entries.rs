@@ -10,7 +10,7 @@ use bytes::Bytes;
 use holdall_format::{MachineId, RecordHash, StoredRecord, Tombstone};
 use holdall_protocol::RepositoryError;
 
-use crate::records::claim::{Claim, Left, Place};
+use crate::records::claim::{ChainPlace, Claim, Left};
 use crate::records::entry::{NO_RECORD, RecordEntry};
 use crate::records::files::{
     STORED_MAX_BYTES, file_of, foreign_names, given_up, places, read, read_entry,
@@ -341,9 +341,9 @@ fn place_in_chain(
     entries: &[RecordEntry],
     given_up: &BTreeSet<RecordHash>,
     entry: &RecordEntry,
-) -> Place {
+) -> ChainPlace {
     if entries.iter().any(|one| one.previous == entry.hash || one.amends == Some(entry.hash)) {
-        return Place::Followed;
+        return ChainPlace::Followed;
     }
     let of_machine = || entries.iter().filter(|other| other.machine == entry.machine);
     let is_there = |hash| entries.iter().any(|other| other.hash == hash);
@@ -355,13 +355,13 @@ fn place_in_chain(
         !is_there(hash) && next.any(|next| next.previous != hash && is_lost(next.previous))
     };
     if names.into_iter().any(is_another) {
-        return Place::Contradicted;
+        return ChainPlace::Contradicted;
     }
     let newest = of_machine().next_back();
     let is_next = newest.map_or(entry.previous == NO_RECORD, |newest| {
         newest.hash == entry.previous && newest.position < entry.position
     });
-    if is_next { Place::NextOfChain } else { Place::Neither }
+    if is_next { ChainPlace::NextOfChain } else { ChainPlace::Neither }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Repair: what a scrub found damaged is mended, as far as somebody without keys can.
+//! Repair: what a scrub found damaged is repaired, as far as somebody without keys can.
 //!
 //! ```text
 //! scrub     which packs are damaged
@@ -33,10 +33,10 @@ use crate::storage::set_aside::keep_as;
 use crate::store::Store;
 
 impl Store {
-    /// Scrubs, mends what can be mended, and scrubs again if anything was.
+    /// Scrubs, repairs what can be repaired, and scrubs again if anything was.
     ///
     /// # Errors
-    /// Only what keeps it from running; what was mended until then is mended.
+    /// Only what keeps it from running; what was repaired until then is repaired.
     pub fn repair(
         &self,
         dry_run: bool,
@@ -44,34 +44,34 @@ impl Store {
         progress: &mut dyn FnMut(ScrubProgress),
     ) -> Result<RepairReport, RepositoryError> {
         self.appender()?;
-        let mut report = RepairReport { repairs: self.take_mended(), ..RepairReport::default() };
+        let mut report = RepairReport { repairs: self.take_repaired(), ..RepairReport::default() };
         if !dry_run {
             report
                 .repairs
-                .extend(ClearParts::read(self.layout())?.mend(self.layout(), self.lease())?);
+                .extend(ClearParts::read(self.layout())?.repair(self.layout(), self.lease())?);
             report.quarantined = self.put_damaged_tombstones_aside()?;
         }
         let copies = report.repairs.len();
         let found = self.scrub(should_stop, progress)?;
         let generation = self.index().state().generation;
-        let mended = self.mend(&found, dry_run, should_stop, &mut report);
+        let repaired = self.repair_found(&found, dry_run, should_stop, &mut report);
         let is_changed = self.index().state().generation != generation;
-        let is_mended = report.repairs.len() > copies;
-        let found_anew = match !dry_run && (is_changed || is_mended) {
+        let is_repaired = report.repairs.len() > copies;
+        let found_anew = match !dry_run && (is_changed || is_repaired) {
             // Also where it could not go on: until then nothing is closed.
             true => self.find_anew(),
             false => Ok(()),
         };
-        mended.and(found_anew)?;
-        report.scrub = match !dry_run && is_mended {
+        repaired.and(found_anew)?;
+        report.scrub = match !dry_run && is_repaired {
             false => found,
             true => self.scrub(should_stop, progress)?,
         };
         Ok(report)
     }
 
-    /// Mends what a scrub found, as far as it can be.
-    fn mend(
+    /// Repairs what a scrub found, as far as it can be.
+    fn repair_found(
         &self,
         found: &ScrubReport,
         dry_run: bool,
@@ -89,8 +89,8 @@ impl Store {
         }
         for pack in &packs {
             stop_if(should_stop)?;
-            let mended = self.mend_pack(pack, dry_run, &mut report.quarantined);
-            report.repairs.extend(unless_hindered(mended, &mut hindered)?);
+            let repaired = self.repair_pack(pack, dry_run, &mut report.quarantined);
+            report.repairs.extend(unless_hindered(repaired, &mut hindered)?);
         }
         for pack in lost.difference(&packs) {
             stop_if(should_stop)?;
@@ -151,7 +151,7 @@ impl Store {
     }
 
     /// Restores a damaged pack, or takes out of it what is sound.
-    fn mend_pack(
+    fn repair_pack(
         &self,
         pack: &PackName,
         dry_run: bool,
@@ -259,17 +259,17 @@ fn is_restored(pack: &PackName, repairs: &[Repair]) -> bool {
     repairs.iter().any(|repair| matches!(repair, Repair::Restored { pack: of, .. } if of == pack))
 }
 
-/// What came of mending one pack. What hindered it is noted, if it is the first: it says nothing about the others.
+/// What came of repairing one pack. What hindered it is noted, if it is the first: it says nothing about the others.
 fn unless_hindered(
-    mended: Result<Option<Repair>, RepositoryError>,
+    repaired: Result<Option<Repair>, RepositoryError>,
     hindered: &mut Option<RepositoryError>,
 ) -> Result<Option<Repair>, RepositoryError> {
-    match mended {
+    match repaired {
         Err(error @ RepositoryError::Io { .. }) => {
             hindered.get_or_insert(error);
             Ok(None)
         }
-        mended => mended,
+        repaired => repaired,
     }
 }
 

@@ -75,7 +75,7 @@ impl Store {
             self.or_note(&round, read)?;
             round.read = Some(*pack);
         }
-        // What was found damaged is looked at every time: somebody may have mended it.
+        // What was found damaged is looked at every time: somebody may have repaired it.
         let is_due = |round: &ScrubRound, what| is_over || round.damaged.contains_key(what);
         if is_due(&round, IN_NO_PACK) {
             self.read_tails(&mut round);

@@ -28,7 +28,7 @@ pub struct ScrubRound {
 }
 
 impl ScrubRound {
-    /// Whether a repair may mend what is damaged there, or something else is to be done.
+    /// Whether a repair may repair what is damaged there, or something else is to be done.
     pub fn is_for_repair(what: &str) -> bool {
         what == IN_NO_PACK || what.parse::<PackName>().is_ok()
     }

@@ -16,7 +16,7 @@ use crate::log::Log;
 use crate::opening::clear_parts::{ClearParts, check_marker};
 use crate::opening::create;
 use crate::opening::lease::{Access, Lease};
-use crate::opening::open::{Found, go_on, make_ready, next_known};
+use crate::opening::open::{PacksAndTails, go_on, make_ready, next_known};
 use crate::opening::recovery::{self, Recovered, recover};
 use crate::opening::session::Sessions;
 use crate::opening::wrappings::{SignedSet, Wrappings};
@@ -61,8 +61,8 @@ pub struct Store {
     left_out: Mutex<Vec<Stored>>,
     /// Records that could not be read when this was opened.
     unread: Vec<Stored>,
-    /// What was mended when this was opened, and was not told yet.
-    mended: Mutex<Vec<Repair>>,
+    /// What was repaired when this was opened, and was not told yet.
+    repaired: Mutex<Vec<Repair>>,
     /// How far a scrub in rounds has come, where that could not be written.
     unwritten_round: Mutex<Option<ScrubRound>>,
     /// A node that somebody gave other references than a commit reached.
@@ -159,20 +159,20 @@ impl Store {
         let lease = Arc::new(Lease::take(&layout, access)?);
         let clear = ClearParts::read(&layout)?;
         let can_write = access == Access::Write;
-        let mut mended = Vec::new();
+        let mut repaired = Vec::new();
         if can_write {
             make_ready(&layout, &lease)?;
-            mended = clear.mend(&layout, &lease)?;
+            repaired = clear.repair(&layout, &lease)?;
         }
         let ClearParts { config, config_bytes, wrappings, .. } = clear;
         let repository = config.repository;
         let mut recovered = recover(&layout, &repository, access, &lease)?;
-        let found = Found::read(&layout, cache_dir, access, &repository, &mut recovered)?;
+        let found = PacksAndTails::read(&layout, cache_dir, access, &repository, &mut recovered)?;
         let Loaded { records, damaged, unread, next_position } = Records::load(&layout)?;
         let sessions = Arc::new(Sessions::open(&layout, can_write)?);
         let next = next_known(&found, &recovered, next_position, &sessions);
         let log = Arc::new(go_on(&layout, access, &lease, next, found.is_whole)?);
-        let Found { index, tails, mut unreadable_files, left_out, .. } = found;
+        let PacksAndTails { index, tails, mut unreadable_files, left_out, .. } = found;
         unreadable_files.extend(damaged);
         let writer =
             can_write.then(|| Writer::start(&layout, repository, &index, &log, &lease, tails));
@@ -195,7 +195,7 @@ impl Store {
             unopened: std::mem::take(&mut recovered.unopened),
             left_out: Mutex::new(left_out),
             unread,
-            mended: Mutex::new(mended),
+            repaired: Mutex::new(repaired),
             unwritten_round: Mutex::new(None),
             forged: Mutex::new(None),
             lease,
@@ -427,9 +427,9 @@ impl Store {
         self.forged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was mended when this was opened, unless it was told before.
-    pub fn take_mended(&self) -> Vec<Repair> {
-        std::mem::take(&mut *self.mended.lock().unwrap_or_else(PoisonError::into_inner))
+    /// What was repaired when this was opened, unless it was told before.
+    pub fn take_repaired(&self) -> Vec<Repair> {
+        std::mem::take(&mut *self.repaired.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn unwritten_round(&self) -> MutexGuard<'_, Option<ScrubRound>> {
@@ -445,9 +445,9 @@ impl Store {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that a file is no longer unreadable_files: it was mended, or put aside.
-    pub(crate) fn forget_unreadable(&self, mended: &Path) {
-        self.lock_unreadable_files().retain(|(path, _)| path != mended);
+    /// Says that a file is no longer unreadable_files: it was repaired, or put aside.
+    pub(crate) fn forget_unreadable(&self, repaired: &Path) {
+        self.lock_unreadable_files().retain(|(path, _)| path != repaired);
     }
 
     fn lock_unreadable_files(&self) -> MutexGuard<'_, Vec<(PathBuf, String)>> {
@@ -556,7 +556,7 @@ impl Store {
 
     /// Rebuilds the index if any of it is damaged: for what goes through all of it, also where no
     /// lookup comes by, and cannot begin anew half-way.
-    pub(crate) fn mend_index(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
+    pub(crate) fn repair_index(&self, commit: &CommitGuard<'_>) -> Result<(), RepositoryError> {
         let generation = self.blocks.index.state().generation;
         match self.blocks.index.check() {
             Err(IndexError::Damaged { .. }) => self.rebuild_index(commit, generation),

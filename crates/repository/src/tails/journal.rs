@@ -79,7 +79,7 @@ pub(crate) fn encode_entry(out: &mut Vec<u8>, key: &JournalKey, block: &FooterBl
 
 /// One entry as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ReadEntry {
     /// What it says; `None` if it does not keep its checksum or the format.
     pub(crate) block: Option<FooterBlock>,
     /// Where it ends in the journal.
@@ -92,7 +92,7 @@ pub(crate) struct Scan {
     /// What more entries are to be written with.
     pub(crate) key: JournalKey,
     /// The entries one behind the other, up to where no next one can be told.
-    pub(crate) entries: Vec<Found>,
+    pub(crate) entries: Vec<ReadEntry>,
     /// Up to here the journal was durable at some time, says an entry that is sound.
     pub(crate) durable: u64,
 }
@@ -153,7 +153,7 @@ fn scan_entries(
             scan.durable = scan.durable.max(durable);
             block
         });
-        scan.entries.push(Found { block, end });
+        scan.entries.push(ReadEntry { block, end });
     }
     scan
 }

@@ -1,4 +1,4 @@
-//! Repair: what is damaged is mended from parity, or counts as missing; nothing is made worse.
+//! Repair: what is damaged is repaired from parity, or counts as missing; nothing is made worse.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -107,8 +107,8 @@ fn a_pack_with_parity_is_as_it_was_again_wherever_it_was_damaged() {
         };
         assert_eq!(restored, name_of(&pack));
         assert_eq!(repaired.scrub.damaged, [], "{name}");
-        let mended = fs::read(&pack).unwrap();
-        assert_eq!((mended.len(), mended == whole), (end, true), "{name}");
+        let repaired = fs::read(&pack).unwrap();
+        assert_eq!((repaired.len(), repaired == whole), (end, true), "{name}");
         let kept = house.quarantine();
         assert_eq!(kept.len(), number + 1, "{name}");
         assert!(kept.iter().any(|file| fs::read(file).unwrap() == damaged), "{name}");
@@ -180,7 +180,7 @@ fn a_pack_that_can_not_be_read_at_all_is_put_aside_and_in_nobodys_way() {
     assert_ne!(repaired.scrub.damaged, [], "what it held is missed");
     house.snapshot("two", &names(0..20), CHUNK_BYTES);
     house.assert_whole();
-    // And one that is gone is missed, and nothing can be mended.
+    // And one that is gone is missed, and nothing can be repaired.
     fs::remove_file(&house.packs()[0]).unwrap();
     house.world.restart();
     let repaired = house.repair(false);
@@ -316,8 +316,8 @@ fn more_parity_is_made_of_sound_packs_and_less_takes_none_away() {
     assert_eq!(house.repository().keep_parity(100).unwrap(), packs - 1);
     assert!(bytes(&house) > few);
     assert_eq!(house.parity(), before, "in the place of what there was");
-    let mended = house.repair(false);
-    assert_eq!(mended.scrub.damaged, [], "what there was of the damaged one is left");
+    let repaired = house.repair(false);
+    assert_eq!(repaired.scrub.damaged, [], "what there was of the damaged one is left");
     assert_eq!(fs::read(&damaged).unwrap(), whole);
     assert_eq!(house.repository().keep_parity(100).unwrap(), 1);
     assert_eq!(house.repository().keep_parity(100).unwrap(), 0);
@@ -422,8 +422,8 @@ fn rounds_read_everything_by_their_end_and_remember_what_is_damaged() {
     house.world.restart();
     house.repair(false);
     house.snapshot("two", &names(0..20), CHUNK_BYTES);
-    let mended = on(&mut house, 30);
-    assert_eq!((mended.before_ns, mended.damaged.len()), (Some(over.begun_ns), 0));
+    let repaired = on(&mut house, 30);
+    assert_eq!((repaired.before_ns, repaired.damaged.len()), (Some(over.begun_ns), 0));
 
     // What is in no pack yet is read at the end of a round.
     let tails = house.world.dir().join("tails");

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::administration::Administration;
 use super::entries::{
-    AlsoMend, Deletions, IssuedToken, Machines, Pruned, Quota, Repositories, RepositoryEntry,
+    AlsoRepair, Deletions, IssuedToken, Machines, Pruned, Quota, Repositories, RepositoryEntry,
     Resumed, Scrubbed, Thinning,
 };
 use crate::ServerError;
@@ -198,14 +198,14 @@ commands! {
         Ok(Pruned { pruned: on.prune(asked.repository.as_deref(), asked.dry_run)? })
     };
 
-    /// Reads everything again and checks hashes and references, and mends what is to be mended. What is wrong with a
+    /// Reads everything again and checks hashes and references, and repairs what is to be repaired. What is wrong with a
     /// single repository is in its entry.
     Scrub {
         /// One, by its name on this server; none for all of them.
         repository: Option<String>,
         /// What is to be done beside reading.
         #[serde(default)]
-        also: AlsoMend,
+        also: AlsoRepair,
     }: "scrub", Long, "scrubbed" Scrubbed, |on, asked| {
         Ok(Scrubbed { scrubbed: on.scrub(asked.repository.as_deref(), asked.also)? })
     };

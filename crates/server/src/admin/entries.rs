@@ -79,10 +79,10 @@ mod token_text {
 
 /// What is to be done beside reading everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct AlsoMend {
-    /// Mend what is damaged.
+pub struct AlsoRepair {
+    /// Repair what is damaged.
     pub repair: bool,
-    /// Say only what could be mended.
+    /// Say only what could be repaired.
     pub dry_run: bool,
     /// Keep so many per cent of each pack as parity from now on.
     pub parity: Option<u8>,
@@ -211,9 +211,9 @@ pub struct ScrubbedEntry {
     pub snapshots: u64,
     /// Bytes read.
     pub bytes: u64,
-    /// Everything that is wrong, in words; what was mended is not any more.
+    /// Everything that is wrong, in words; what was repaired is not any more.
     pub damaged: Vec<String>,
-    /// What was mended, or could be, in words.
+    /// What was repaired, or could be, in words.
     #[serde(default)]
     pub repaired: Vec<String>,
     /// Where damaged files were put instead of being deleted.

@@ -12,7 +12,7 @@ use holdall_repository::{Judged, PruneOptions, ScrubRound, Store};
 
 use super::administration::Administration;
 use super::alarm::Looked;
-use super::entries::{AlsoMend, PrunedEntry, ScrubbedEntry, SnapshotEntry};
+use super::entries::{AlsoRepair, PrunedEntry, ScrubbedEntry, SnapshotEntry};
 use crate::ServerError;
 use crate::accounts::{Deletion, Keeping, KeepingEntry};
 
@@ -293,11 +293,11 @@ impl Administration<'_> {
         Ok(None)
     }
 
-    /// Reads everything of a repository again, or of all of them, and mends what is to be mended.
+    /// Reads everything of a repository again, or of all of them, and repairs what is to be repaired.
     pub(super) fn scrub(
         &self,
         repository: Option<&str>,
-        also: AlsoMend,
+        also: AlsoRepair,
     ) -> Result<Vec<ScrubbedEntry>, ServerError> {
         let names = self.chosen(repository)?;
         Ok(names.iter().map(|name| self.scrub_one(name, also)).collect())
@@ -309,7 +309,7 @@ impl Administration<'_> {
         Ok(newest.filter(|newest| store.lacks(newest)))
     }
 
-    fn scrub_one(&self, name: &str, also: AlsoMend) -> ScrubbedEntry {
+    fn scrub_one(&self, name: &str, also: AlsoRepair) -> ScrubbedEntry {
         let mut entry = ScrubbedEntry { repository: name.to_owned(), ..Default::default() };
         if let Err(error) = self.try_scrub(name, also, &mut entry) {
             entry.problem = Some(error.to_string());
@@ -320,7 +320,7 @@ impl Administration<'_> {
     fn try_scrub(
         &self,
         name: &str,
-        also: AlsoMend,
+        also: AlsoRepair,
         entry: &mut ScrubbedEntry,
     ) -> Result<(), ServerError> {
         let store = self.stores.store(name)?;

@@ -49,7 +49,7 @@ pub use commands::{
 pub(crate) use commands::{Command, error_line};
 use commands::{Line, command_line, reply_in};
 pub use entries::{
-    AlsoMend, Deletions, IssuedToken, Machines, Pruned, PrunedEntry, Quota, Repositories,
+    AlsoRepair, Deletions, IssuedToken, Machines, Pruned, PrunedEntry, Quota, Repositories,
     RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry, Thinning,
 };
 pub(crate) use socket::{bind, path as socket_of};

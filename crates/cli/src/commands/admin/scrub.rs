@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::Result;
-use holdall_server::admin::{AlsoMend, Scrub, ScrubbedEntry};
+use holdall_server::admin::{AlsoRepair, Scrub, ScrubbedEntry};
 use serde::Serialize;
 
 use super::ask;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use crate::report::repairs::MendArgs;
+use crate::report::repairs::RepairArgs;
 use crate::terminal::output::{counted, size};
 
 /// Reads everything again and checks hashes and references
@@ -17,11 +17,11 @@ use crate::terminal::output::{counted, size};
 #[command(after_help = "\
 Example: holdall admin scrub laptop
 
-With --repair -n it says what of the damage could be mended, with --repair it mends that, and with \
+With --repair -n it says what of the damage could be repaired, with --repair it repairs that, and with \
 --parity 5 it keeps 5 % of parity for each pack from then on.
 
 No key is needed: what is sealed has a hash, and what refers to what is in clear. What cannot be \
-mended counts as missing, and the next backup that has it sends it again; damaged files are kept, in \
+repaired counts as missing, and the next backup that has it sends it again; damaged files are kept, in \
 the repository's folder `quarantine` or, of a tail, in `tails` as `NAME.damaged`.
 
 Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 20 damage found")]
@@ -30,12 +30,12 @@ pub(crate) struct Args {
     #[arg(value_name = "REPOSITORY")]
     repository: Option<String>,
     #[command(flatten)]
-    mend: MendArgs,
+    repairs: RepairArgs,
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let MendArgs { repair, dry_run, parity } = args.mend;
-    let also = AlsoMend { repair, dry_run, parity };
+    let RepairArgs { repair, dry_run, parity } = args.repairs;
+    let also = AlsoRepair { repair, dry_run, parity };
     let scrubbed = ask(data, &Scrub { repository: args.repository.clone(), also })?.scrubbed;
     scrubbed.iter().try_for_each(|entry| show(app, entry))?;
     let has_damage = scrubbed.iter().any(|entry| !entry.damaged.is_empty());
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     })
 }
 
-/// What was read and mended of a repository, as programs see it.
+/// What was read and repaired of a repository, as programs see it.
 #[derive(Serialize)]
 struct JsonScrub<'a> {
     repository: &'a str,

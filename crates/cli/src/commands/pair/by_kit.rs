@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use holdall_crypto::{KeyRing, RecoveryKit, SigningKey};
-use holdall_engine::{EngineError, Place, remade_repository, with_new_config};
+use holdall_engine::{EngineError, LockedRepository, remade_repository, with_new_config};
 use holdall_format::WrappingSet;
 use holdall_protocol::{
     MachineIdentity, RepositoryError, ServerAddress, fingerprint, shown_identity,
@@ -101,7 +101,11 @@ fn shown_by(app: &App, address: ServerAddress, signing: &SigningKey) -> Result<S
 
 /// Gives a repository in a directory back what it has lost of what it says of itself, from the kit alone: a configuration,
 /// and the set of wrappings that is there still, or else one for this kit. Says in words what it did.
-fn made_anew(place: &Place, kit: &RecoveryKit, folder: &Path) -> Result<(KeyRing, &'static str)> {
+fn made_anew(
+    place: &LockedRepository,
+    kit: &RecoveryKit,
+    folder: &Path,
+) -> Result<(KeyRing, &'static str)> {
     if let Some(wrappings) = newest_wrappings_in(folder)? {
         let ring = kit.open(&WrappingSet::decode_signed(&wrappings)?)?;
         place.put_back(&with_new_config(&ring, wrappings)?)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use holdall_crypto::KeyRing;
-use holdall_engine::{Access, EngineError, Place};
+use holdall_engine::{EngineError, LockedRepository, UnlockedRepository};
 use holdall_format::WrappingSet;
 use holdall_protocol::{Invite, MachineIdentity, Paired, RepositoryError, ServerAddress};
 use holdall_state::{KeptKeys, Pairing, Pairings};
@@ -193,7 +193,7 @@ fn of_invite(error: RepositoryError) -> anyhow::Error {
 fn obtain_ring(
     app: &App,
     paired: &Paired,
-    place: &Place,
+    place: &LockedRepository,
     (kit, cipher): (&KitFile<'_>, Option<Cipher>),
     former: Option<&Former>,
 ) -> Result<KeyRing> {
@@ -263,7 +263,7 @@ struct Summary {
 
 impl Summary {
     /// Of a repository at `place` that may be written.
-    fn of(access: &Access, place: String) -> Self {
+    fn of(access: &UnlockedRepository, place: String) -> Self {
         Self {
             machine: access.machine().to_string(),
             repository: access.config().repository.to_string(),
@@ -304,7 +304,7 @@ fn prefer(app: &App, named: &str) -> Result<Exit> {
 }
 
 /// Forgets what else this machine had on the server: the key belongs to the one machine that was paired again.
-fn forget_others(app: &App, access: &Access) -> Result<()> {
+fn forget_others(app: &App, access: &UnlockedRepository) -> Result<()> {
     let mut pairings = app.pairings()?;
     match pairings.of(&access.config().repository.to_string()).cloned() {
         Some(pairing) => Ok(pairings.keep_alone(&pairing)?),
@@ -333,10 +333,10 @@ fn becomes_default(
 fn keep(
     app: &App,
     address: &ServerAddress,
-    place: Place,
+    place: LockedRepository,
     ring: &KeyRing,
     (reads_only, is_wanted): (bool, bool),
-) -> Result<Access> {
+) -> Result<UnlockedRepository> {
     let signing = Arc::clone(&place.signing);
     let access = place.open(ring)?;
     let repository = access.config().repository;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use holdall_diagnosis::Forecast;
 use holdall_engine::{
-    Access, BackupOptions, CompareOptions, CompareReport, ExcludeRules, Patterns, RestoreOptions,
-    Source, Survey, find_snapshot,
+    BackupOptions, CompareOptions, CompareReport, ExcludeRules, Patterns, RestoreOptions, Source,
+    Survey, UnlockedRepository, find_snapshot,
 };
 use holdall_server::InviteRequest;
 use holdall_sys::Timestamp;
@@ -103,7 +103,7 @@ fn watching<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, 
 }
 
 /// Pairs a new machine with the server, through an invite as an administrator makes it.
-fn pair_with(client: &App, server: &Server, work: &Path) -> Result<Access> {
+fn pair_with(client: &App, server: &Server, work: &Path) -> Result<UnlockedRepository> {
     let invite = invite::make(server.data(), &InviteRequest::default())?.invite.to_text();
     let kit_file = work.join("recovery-kit.txt");
     let kit_file = pair::NamedKit::Write(&kit_file);
@@ -139,7 +139,12 @@ fn options(app: &App, dir: &Path, work: &Path) -> Result<BackupOptions> {
     Ok(backup::with_environment(options))
 }
 
-fn restore_all(app: &App, access: &Access, dir: &Path, target: &Path) -> Result<restore::Done> {
+fn restore_all(
+    app: &App,
+    access: &UnlockedRepository,
+    dir: &Path,
+    target: &Path,
+) -> Result<restore::Done> {
     let path = crate::arguments::sources::absolute(dir)?;
     let listed = holdall_engine::snapshots(access)?.snapshots;
     let snapshot = find_snapshot(&listed, access.machine(), "latest", Some(&path))?;

@@ -5,9 +5,9 @@
 mod auditing;
 mod fetching;
 mod listing;
-mod mending;
 mod opening;
 mod proxy;
+mod repairing;
 mod stage;
 mod storing;
 mod wire;

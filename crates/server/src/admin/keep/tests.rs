@@ -420,7 +420,7 @@ fn damage_that_is_known_stays_known_when_the_clock_is_set_back() {
     let mut world = World::new();
     world.back_up("one", 100_000);
     world.flip_a_byte();
-    let only_read = AlsoMend { repair: false, dry_run: false, parity: None };
+    let only_read = AlsoRepair { repair: false, dry_run: false, parity: None };
     world.administration().scrub(Some("laptop"), only_read).unwrap();
     let known = world.damaged();
     assert_eq!(known.len(), 1, "{known:?}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use holdall_diagnosis::Forecast;
 use holdall_diagnosis::path::{Client, PathError, PutBehind};
-use holdall_engine::{Access, BackupOptions, Place, Run};
+use holdall_engine::{BackupOptions, LockedRepository, Run, UnlockedRepository};
 use holdall_lab::LabError;
 
 use crate::app::App;
@@ -27,7 +27,7 @@ impl Client for TemporaryClient<'_> {
         &self,
         folder: &Path,
         behind: &PutBehind<'_>,
-    ) -> Result<Access, Box<dyn Error + Send + Sync>> {
+    ) -> Result<UnlockedRepository, Box<dyn Error + Send + Sync>> {
         Ok(make(self.0, folder, behind)?)
     }
 
@@ -44,7 +44,7 @@ impl Client for TemporaryClient<'_> {
     }
 }
 
-fn make(app: &App, folder: &Path, behind: &PutBehind<'_>) -> Result<Access> {
+fn make(app: &App, folder: &Path, behind: &PutBehind<'_>) -> Result<UnlockedRepository> {
     let client = app.within(&folder.join("client"));
     let at = folder.join("repository");
     let named = at.to_str().context("the folder to measure in has a name that is no text")?;
@@ -52,8 +52,8 @@ fn make(app: &App, folder: &Path, behind: &PutBehind<'_>) -> Result<Access> {
     let opened = open::place(&client, Patience::default())?;
     let (new, kit) = (NewKeys::draw(None), folder.join("recovery-kit.txt"));
     new.create(&client, &opened.place, None, None, named, Some(&kit))?;
-    let Place { repository, signing, cache, .. } = opened.place;
-    Ok(Place::new(behind(repository), signing, cache).open(&new.ring)?)
+    let LockedRepository { repository, signing, cache, .. } = opened.place;
+    Ok(LockedRepository::new(behind(repository), signing, cache).open(&new.ring)?)
 }
 
 /// An error of a path; one of the server's says itself what it is.

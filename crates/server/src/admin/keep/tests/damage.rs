@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_mended() {
+fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_repaired() {
     let mut world = World::new();
     world.back_up("one", 100_000);
     let told = |world: &World| {
@@ -20,12 +20,12 @@ fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_mended() {
         assert_eq!(told(&world).damaged.is_empty(), day < 30, "{day}");
     }
     assert_eq!(told(&world).read_since_ns, Some(begun_ns));
-    let also = AlsoMend { repair: true, dry_run: false, parity: None };
+    let also = AlsoRepair { repair: true, dry_run: false, parity: None };
     world.administration().scrub(Some("laptop"), also).unwrap();
     // The pack is sound now, what the byte was of is missing: until a backup sends it again.
-    let mended = told(&world);
-    assert_eq!(mended.read_since_ns, Some(world.clocks.now_ns()));
-    assert!(matches!(&mended.damaged[..], [one] if one.starts_with("snapshots: ")));
+    let repaired = told(&world);
+    assert_eq!(repaired.read_since_ns, Some(world.clocks.now_ns()));
+    assert!(matches!(&repaired.damaged[..], [one] if one.starts_with("snapshots: ")));
     world.back_up("one", 100_000);
     assert_eq!(told(&world).damaged, Vec::<String>::new());
 }
@@ -41,7 +41,7 @@ fn put_in_the_way(world: &World, path: &str) {
 fn damage_is_told_though_it_can_not_be_noted_nor_parity_be_made() {
     let mut world = World::new();
     world.back_up("one", 100_000);
-    let also = AlsoMend { parity: Some(10), ..AlsoMend::default() };
+    let also = AlsoRepair { parity: Some(10), ..AlsoRepair::default() };
     world.administration().scrub(Some("laptop"), also).unwrap();
     world.flip_a_byte();
     world.clocks.advance_ns(31 * DAY_NS);
@@ -56,7 +56,7 @@ fn damage_is_told_though_it_can_not_be_noted_nor_parity_be_made() {
         assert!(is_told("laptop: damaged: tails: "), "{hour}: {lines:?}");
         world.clocks.advance_ns(HOUR_NS);
     }
-    let scrubbed = world.administration().scrub(None, AlsoMend::default()).unwrap();
+    let scrubbed = world.administration().scrub(None, AlsoRepair::default()).unwrap();
     assert!(scrubbed[0].problem.is_some() && !scrubbed[0].damaged.is_empty(), "{scrubbed:?}");
 }
 

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use holdall_format::ObjectId;
 use holdall_tree::BuiltNode;
 
-use super::mended::Mended;
 use super::reach::Reach;
+use super::repaired::Repaired;
 use crate::EngineError;
 use crate::storing::Putter;
 
@@ -37,8 +37,8 @@ pub(super) struct Rehearsal {
 
 impl Rehearsal {
     /// What of all that came up is lost: what is known to be, and what nodes refer to that are.
-    pub(super) fn mended(&self, lost: &HashSet<ObjectId>, reach: &Reach) -> Mended {
-        let mut mended = Mended::default();
+    pub(super) fn repaired(&self, lost: &HashSet<ObjectId>, reach: &Reach) -> Repaired {
+        let mut repaired = Repaired::default();
         let mut seen = HashSet::new();
         let mut pending: Vec<ObjectId> = lost.iter().copied().collect();
         while let Some(id) = pending.pop() {
@@ -47,12 +47,12 @@ impl Rehearsal {
             }
             if let Some((bytes, refs)) = self.nodes.get(&id) {
                 pending.extend(refs.iter().filter(|id| reach.lacks(id)));
-                mended.add_node(id, refs.clone(), *bytes);
+                repaired.add_node(id, refs.clone(), *bytes);
             } else if let Some(bytes) = self.chunks.get(&id) {
-                mended.add_chunk(id, *bytes);
+                repaired.add_chunk(id, *bytes);
             }
         }
-        mended
+        repaired
     }
 }
 
@@ -77,18 +77,18 @@ pub(super) struct Putting<'a> {
     putter: Putter<'a>,
     /// What is to be put and was not yet.
     wanted: HashSet<ObjectId>,
-    put: Mended,
+    put: Repaired,
 }
 
 impl<'a> Putting<'a> {
-    pub(super) fn new(putter: Putter<'a>, wanted: &Mended) -> Self {
+    pub(super) fn new(putter: Putter<'a>, wanted: &Repaired) -> Self {
         let nodes = wanted.nodes.iter().map(|(id, _)| id);
         let wanted = wanted.chunks.iter().chain(nodes).copied().collect();
-        Self { putter, wanted, put: Mended::default() }
+        Self { putter, wanted, put: Repaired::default() }
     }
 
     /// Sends what is left, and says what was put. It is durable then.
-    pub(super) fn finish(self) -> Result<Mended, EngineError> {
+    pub(super) fn finish(self) -> Result<Repaired, EngineError> {
         self.putter.finish()?;
         Ok(self.put)
     }

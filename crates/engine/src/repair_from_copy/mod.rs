@@ -1,4 +1,4 @@
-//! Mending a repository from a second one that holds the same data.
+//! Repairing a repository from a second one that holds the same data.
 //!
 //! ```text
 //! open every block ─► what no snapshot can do without and no good block has
@@ -15,9 +15,9 @@
 
 mod by_id;
 mod by_path;
-mod mended;
 mod outlet;
 mod reach;
+mod repaired;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -27,25 +27,25 @@ use holdall_protocol::SessionPurpose;
 
 use crate::records::snapshots::snapshots;
 use crate::verify::{DamagedPath, VerifyProgress, open_all};
-use crate::{Access, EngineError, Run, Snapshot};
-use mended::Mended;
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 use reach::Reach;
+use repaired::Repaired;
 
 /// What is still lost beyond this many paths is counted for each snapshot, not named.
 const PATHS_KEPT: usize = 1000;
 
 /// What a second repository gave.
 #[derive(Debug, Clone, Default)]
-pub struct MendReport {
+pub struct CopyRepairReport {
     /// Snapshots of which something was stored again, or could be.
-    pub mended: Vec<MendedSnapshot>,
+    pub repaired: Vec<RepairedSnapshot>,
     /// What is still lost, and why; the first thousand of each snapshot.
     pub left: Vec<DamagedPath>,
 }
 
 /// A snapshot of which something was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MendedSnapshot {
+pub struct RepairedSnapshot {
     /// Its id.
     pub snapshot: String,
     /// Nodes and chunks that were stored again.
@@ -61,26 +61,26 @@ pub struct MendedSnapshot {
 /// # Errors
 /// What keeps it from running; [`EngineError::Interrupted`]. What was stored until then stays, and
 /// calling again goes on from there.
-pub fn mend(
-    access: &Access,
-    second: &Access,
+pub fn repair_from_copy(
+    access: &UnlockedRepository,
+    second: &UnlockedRepository,
     dry_run: bool,
     run: &Run,
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<MendReport, EngineError> {
+) -> Result<CopyRepairReport, EngineError> {
     let purpose = match dry_run {
         true => SessionPurpose::Read,
         false => SessionPurpose::Backup { parents: Vec::new() },
     };
     let session = access.repository.open_session(&purpose)?.session;
-    let mended = find(access, session, run, progress).and_then(|(reach, damaged)| {
+    let repaired = find(access, session, run, progress).and_then(|(reach, damaged)| {
         if damaged.is_empty() {
-            return Ok(MendReport::default());
+            return Ok(CopyRepairReport::default());
         }
         second.reading(|second_session| {
             let theirs = snapshots(second)?.snapshots;
             let (report, notes) = Default::default();
-            Mending {
+            Repairing {
                 access,
                 session,
                 second,
@@ -97,12 +97,12 @@ pub fn mend(
     });
     // What was put is reached by records, so it stays; a session that is not closed lapses.
     let _ = access.repository.close_session(&session);
-    mended
+    repaired
 }
 
 /// What is still there, and the snapshots that need more.
 fn find(
-    access: &Access,
+    access: &UnlockedRepository,
     session: SessionId,
     run: &Run,
     progress: &mut dyn FnMut(VerifyProgress),
@@ -119,10 +119,10 @@ fn find(
 }
 
 /// The work on damaged snapshots.
-struct Mending<'a> {
-    access: &'a Access,
+struct Repairing<'a> {
+    access: &'a UnlockedRepository,
     session: SessionId,
-    second: &'a Access,
+    second: &'a UnlockedRepository,
     second_session: SessionId,
     /// The second repository's snapshots.
     theirs: Vec<Snapshot>,
@@ -131,40 +131,44 @@ struct Mending<'a> {
     reach: Reach,
     /// Why something could not be had, for each snapshot.
     notes: BTreeMap<RecordHash, Vec<DamagedPath>>,
-    report: MendReport,
+    report: CopyRepairReport,
 }
 
-impl Mending<'_> {
-    fn run(mut self, damaged: &[Snapshot]) -> Result<MendReport, EngineError> {
-        damaged.iter().try_for_each(|snapshot| self.mend(snapshot))?;
+impl Repairing<'_> {
+    fn run(mut self, damaged: &[Snapshot]) -> Result<CopyRepairReport, EngineError> {
+        damaged.iter().try_for_each(|snapshot| self.repair_from_copy(snapshot))?;
         // Only now, since one snapshot may have got what another lacks.
         damaged.iter().try_for_each(|snapshot| self.look_again(snapshot))?;
         Ok(self.report)
     }
 
-    fn mend(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+    fn repair_from_copy(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
         let id = snapshot.id.to_string();
-        let mut sum = MendedSnapshot { snapshot: id, objects: 0, bytes: 0 };
+        let mut sum = RepairedSnapshot { snapshot: id, objects: 0, bytes: 0 };
         loop {
             // What is below something that was lost shows only when that is there again.
             let lost = self.reach.lost_below(&snapshot.root, self.run)?;
-            let mended =
-                if lost.is_empty() { Mended::default() } else { self.get(snapshot, lost)? };
-            if mended.objects == 0 {
+            let repaired =
+                if lost.is_empty() { Repaired::default() } else { self.get(snapshot, lost)? };
+            if repaired.objects == 0 {
                 break;
             }
-            sum.objects += mended.objects;
-            sum.bytes += mended.bytes;
-            self.reach.add(mended);
+            sum.objects += repaired.objects;
+            sum.bytes += repaired.bytes;
+            self.reach.add(repaired);
         }
         if sum.objects > 0 {
-            self.report.mended.push(sum);
+            self.report.repaired.push(sum);
         }
         Ok(())
     }
 
     /// Gets what it can of what is lost, and puts it again.
-    fn get(&mut self, snapshot: &Snapshot, lost: HashSet<ObjectId>) -> Result<Mended, EngineError> {
+    fn get(
+        &mut self,
+        snapshot: &Snapshot,
+        lost: HashSet<ObjectId>,
+    ) -> Result<Repaired, EngineError> {
         self.notes.remove(&snapshot.id);
         if self.access.config.repository == self.second.config.repository {
             return self.fetch_by_id(snapshot, lost);
@@ -172,15 +176,15 @@ impl Mending<'_> {
         let is_copy = |theirs: &&Snapshot| theirs.origin() == snapshot.origin();
         let copies: Vec<_> = self.theirs.iter().filter(is_copy).cloned().collect();
         for copy in &copies {
-            let mended = self.rebuild_by_path(snapshot, copy, &lost)?;
-            if mended.objects > 0 {
-                return Ok(mended);
+            let repaired = self.rebuild_by_path(snapshot, copy, &lost)?;
+            if repaired.objects > 0 {
+                return Ok(repaired);
             }
         }
         if copies.is_empty() {
             self.note(snapshot, b"/", "the second repository has no copy of this snapshot");
         }
-        Ok(Mended::default())
+        Ok(Repaired::default())
     }
 
     /// Tells what a snapshot still lacks.

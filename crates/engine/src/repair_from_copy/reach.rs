@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use holdall_format::{ObjectId, SessionId};
 use holdall_tree::{LIST_MAX_LEVEL, NodeSource, TREE_MAX_LEVEL};
 
-use super::mended::Mended;
+use super::repaired::Repaired;
 use crate::blocks::Nodes;
 use crate::error::is_damaged;
 use crate::verify::{GoodIds, stored_nodes};
-use crate::{Access, EngineError, Run};
+use crate::{EngineError, Run, UnlockedRepository};
 
 /// Nodes below each other, beyond which no honest tree goes.
 const DEPTH_MAX: u8 = TREE_MAX_LEVEL + LIST_MAX_LEVEL + 2;
@@ -21,26 +21,26 @@ pub(super) struct Reach {
     /// Nodes below which nothing is lost.
     whole: HashSet<ObjectId>,
     /// Nodes that were put, or would be, with what they refer to.
-    mended_nodes: HashMap<ObjectId, Vec<ObjectId>>,
-    mended_chunks: HashSet<ObjectId>,
+    repaired_nodes: HashMap<ObjectId, Vec<ObjectId>>,
+    repaired_chunks: HashSet<ObjectId>,
 }
 
 impl Reach {
-    pub(super) fn new(access: &Access, session: SessionId, good: GoodIds) -> Self {
-        let (whole, mended_nodes, mended_chunks) = Default::default();
+    pub(super) fn new(access: &UnlockedRepository, session: SessionId, good: GoodIds) -> Self {
+        let (whole, repaired_nodes, repaired_chunks) = Default::default();
         // As the repository has them: what is only in this machine's cache is lost to all others.
         let nodes = stored_nodes(access, session);
-        Self { good, nodes, whole, mended_nodes, mended_chunks }
+        Self { good, nodes, whole, repaired_nodes, repaired_chunks }
     }
 
     /// Whether no good copy of a chunk is stored.
     pub(super) fn lacks_chunk(&self, id: &ObjectId) -> bool {
-        !self.good.has_chunk(id) && !self.mended_chunks.contains(id)
+        !self.good.has_chunk(id) && !self.repaired_chunks.contains(id)
     }
 
     /// The same of a node.
     pub(super) fn lacks_node(&self, id: &ObjectId) -> bool {
-        !self.good.has_node(id) && !self.mended_nodes.contains_key(id)
+        !self.good.has_node(id) && !self.repaired_nodes.contains_key(id)
     }
 
     /// The same of an object that may be either.
@@ -49,14 +49,14 @@ impl Reach {
     }
 
     /// Notes what was put, or would be.
-    pub(super) fn add(&mut self, mended: Mended) {
-        self.mended_chunks.extend(mended.chunks);
-        self.mended_nodes.extend(mended.nodes);
+    pub(super) fn add(&mut self, repaired: Repaired) {
+        self.repaired_chunks.extend(repaired.chunks);
+        self.repaired_nodes.extend(repaired.nodes);
     }
 
     /// What a node refers to; `None` if it is lost.
     fn references(&mut self, id: &ObjectId) -> Result<Option<Vec<ObjectId>>, EngineError> {
-        if let Some(references) = self.mended_nodes.get(id) {
+        if let Some(references) = self.repaired_nodes.get(id) {
             return Ok(Some(references.clone()));
         }
         if !self.good.has_node(id) {

@@ -80,9 +80,9 @@ impl Pair {
     }
 
     #[track_caller]
-    fn mend(&self, dry_run: bool) -> MendReport {
+    fn repair_from_copy(&self, dry_run: bool) -> CopyRepairReport {
         let (first, second) = (&self.first.access, &self.second.access);
-        mend(first, second, dry_run, &Run::new(), &mut |_| {}).expect("it runs")
+        repair_from_copy(first, second, dry_run, &Run::new(), &mut |_| {}).expect("it runs")
     }
 
     /// What snapshots lack according to a verification.
@@ -121,22 +121,22 @@ fn whatever_is_lost_comes_back_and_every_snapshot_is_whole() {
     let before = (pair.lacks(), pair.first.repository.blocks());
     assert!(before.0 >= 2, "{} paths are damaged", before.0);
 
-    let would = pair.mend(true);
+    let would = pair.repair_from_copy(true);
     assert!(would.left.is_empty(), "{would:?}");
     assert!((pair.lacks(), pair.first.repository.blocks()) == before, "a dry run changed it");
-    let done = pair.mend(false);
-    assert_eq!(done.mended, would.mended);
-    assert!(done.left.is_empty() && done.mended[0].objects >= 2, "{done:?}");
+    let done = pair.repair_from_copy(false);
+    assert_eq!(done.repaired, would.repaired);
+    assert!(done.left.is_empty() && done.repaired[0].objects >= 2, "{done:?}");
     assert_eq!(pair.lacks(), 0);
     pair.check_restored(&second);
-    assert!(pair.mend(false).mended.is_empty(), "there is nothing left to mend");
+    assert!(pair.repair_from_copy(false).repaired.is_empty(), "there is nothing left to repair");
     assert_ne!(first.id, second.id);
 }
 
 #[test]
 fn a_lost_root_and_all_below_it_is_built_anew() {
     let (pair, snapshot) = Pair::with_all_lost();
-    let done = pair.mend(false);
+    let done = pair.repair_from_copy(false);
     assert!(done.left.is_empty(), "{:?}", done.left);
     assert_eq!(pair.lacks(), 0);
     pair.check_restored(&snapshot);
@@ -149,9 +149,9 @@ fn a_copy_with_the_same_keys_gives_what_it_has_by_id() {
     pair.first.repository.blocks().into_iter().for_each(|block| pair.second.repository.put(block));
     pair.first.repository.damage_all(|_| true);
     fs::remove_dir_all(&pair.first.access.cache).expect("a cache");
-    let would = pair.mend(true);
-    let done = pair.mend(false);
-    assert_eq!((&done.mended, done.left.len(), would.left.len()), (&would.mended, 0, 0));
+    let would = pair.repair_from_copy(true);
+    let done = pair.repair_from_copy(false);
+    assert_eq!((&done.repaired, done.left.len(), would.left.len()), (&would.repaired, 0, 0));
     assert_eq!(pair.lacks(), 0);
     pair.check_restored(&snapshot);
 }
@@ -182,7 +182,7 @@ fn what_the_second_repository_lacks_or_has_otherwise_stays_lost_and_is_told() {
     pair.first.repository.damage_all(|id| lost.contains(id));
     let ids = sorted(pair.first.repository.ids());
 
-    let done = pair.mend(false);
+    let done = pair.repair_from_copy(false);
     let told = |path: &PathBuf, reason: &str| {
         let path = path.to_str().expect("UTF-8").as_bytes();
         done.left.iter().any(|left| left.path == path && left.reason.contains(reason))
@@ -197,8 +197,8 @@ fn what_the_second_repository_lacks_or_has_otherwise_stays_lost_and_is_told() {
     pair.first.repository.damage_all(|_| true);
     fs::remove_dir_all(&pair.first.access.cache).expect("a cache");
     let blocks = pair.first.repository.blocks();
-    let done = pair.mend(false);
-    assert_eq!(done.mended, []);
+    let done = pair.repair_from_copy(false);
+    assert_eq!(done.repaired, []);
     assert!(!done.left.is_empty());
     assert!(pair.first.repository.blocks() == blocks, "something was put");
 }
@@ -215,8 +215,8 @@ fn without_a_copy_of_the_snapshot_nothing_is_changed() {
     pair.second.back_up(pair.folder.path());
     pair.first.repository.damage(&snapshot.root);
     let blocks = pair.first.repository.blocks();
-    let done = pair.mend(false);
-    assert_eq!((done.mended.len(), done.left.len()), (0, 1));
+    let done = pair.repair_from_copy(false);
+    assert_eq!((done.repaired.len(), done.left.len()), (0, 1));
     assert!(done.left[0].reason.contains("no copy of this snapshot"), "{:?}", done.left);
     assert!(pair.first.repository.blocks() == blocks, "something was put");
 }
@@ -231,7 +231,7 @@ fn what_is_damaged_in_both_is_told_and_the_rest_comes_back() {
     pair.first.repository.damage_all(|_| true);
     pair.second.repository.damage(&id(&pair.second));
     fs::remove_dir_all(&pair.first.access.cache).expect("a cache");
-    let done = pair.mend(false);
+    let done = pair.repair_from_copy(false);
     assert!(!done.left.is_empty());
     assert!(done.left.iter().all(|left| left.reason.contains("second repository")), "{done:?}");
 }
@@ -246,13 +246,13 @@ fn a_copy_of_the_directory_that_has_something_else_under_an_id_is_told() {
     pair.second.false_chunk(id, &Random::new(5).bytes(9_000));
     pair.first.repository.damage(&id);
     let blocks = pair.first.repository.blocks();
-    let done = pair.mend(false);
-    assert_eq!((done.mended.len(), done.left.len()), (0, 1));
+    let done = pair.repair_from_copy(false);
+    assert_eq!((done.repaired.len(), done.left.len()), (0, 1));
     assert!(done.left[0].reason.contains("no good copy"), "{:?}", done.left);
     assert!(pair.first.repository.blocks() == blocks, "something was put");
     // A good copy behind the false one serves.
     pair.second.chunks(&[&content]);
-    assert_eq!(pair.mend(false).left.len(), 0);
+    assert_eq!(pair.repair_from_copy(false).left.len(), 0);
     assert_eq!(pair.lacks(), 0);
 }
 
@@ -266,9 +266,9 @@ fn what_is_lost_below_a_good_leaf_below_a_lost_node_comes_back_too() {
     let chunk = pair.first.access.keys.ids().chunk_id(&content);
     pair.first.repository.damage_all(|id| [snapshot.root, chunk].contains(id));
     fs::remove_dir_all(&pair.first.access.cache).expect("a cache");
-    let would = pair.mend(true);
-    let done = pair.mend(false);
-    assert_eq!((&done.mended, done.left.len(), would.left.len()), (&would.mended, 0, 0));
+    let would = pair.repair_from_copy(true);
+    let done = pair.repair_from_copy(false);
+    assert_eq!((&done.repaired, done.left.len(), would.left.len()), (&would.repaired, 0, 0));
     assert_eq!(pair.lacks(), 0);
     pair.check_restored(&snapshot);
 }
@@ -308,9 +308,9 @@ fn a_lost_list_of_chunks_whose_leaf_is_there_comes_back() {
     pair.first.repository.damage(&list);
     fs::remove_dir_all(&pair.first.access.cache).expect("a cache");
     assert_eq!(pair.lacks(), 1);
-    let done = pair.mend(false);
-    assert_eq!((done.mended.len(), done.left.len()), (1, 0));
-    assert_eq!((done.mended[0].objects, pair.lacks()), (1, 0));
+    let done = pair.repair_from_copy(false);
+    assert_eq!((done.repaired.len(), done.left.len()), (1, 0));
+    assert_eq!((done.repaired[0].objects, pair.lacks()), (1, 0));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_repair_that_is_cut_short_goes_on_where_it_was() {
         let before = pair.first.repository.blocks().len();
         pair.first.repository.limit_room(Some(8));
         let (first, second) = (&pair.first.access, &pair.second.access);
-        match mend(first, second, false, &Run::new(), &mut |_| {}) {
+        match repair_from_copy(first, second, false, &Run::new(), &mut |_| {}) {
             Ok(report) => {
                 assert!(report.left.is_empty(), "{:?}", report.left);
                 break;

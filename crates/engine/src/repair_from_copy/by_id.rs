@@ -6,9 +6,9 @@ use holdall_crypto::{IdKeys, OpenedBlock, OpenedObject, Opener};
 use holdall_format::{Block, BlockKind, ObjectId};
 use holdall_tree::NodeKind;
 
-use super::Mending;
-use super::mended::Mended;
+use super::Repairing;
 use super::reach::Reach;
+use super::repaired::Repaired;
 use crate::error::is_damaged;
 use crate::restore::ChunkSource;
 use crate::storing::Putter;
@@ -17,13 +17,13 @@ use crate::{EngineError, Snapshot};
 /// Copies of an object that are tried.
 const COPIES_TRIED: u32 = 4;
 
-impl Mending<'_> {
+impl Repairing<'_> {
     /// Puts again what the second repository has of `lost`, and of what that refers to.
     pub(super) fn fetch_by_id(
         &mut self,
         snapshot: &Snapshot,
         lost: HashSet<ObjectId>,
-    ) -> Result<Mended, EngineError> {
+    ) -> Result<Repaired, EngineError> {
         let mut notes = Vec::new();
         let mut taking = Taking {
             ids: self.access.keys.ids(),
@@ -31,7 +31,7 @@ impl Mending<'_> {
             seen: lost.clone(),
             wanted: lost,
             putter: (!self.dry_run).then(|| Putter::new(self.access, self.session)),
-            mended: Mended::default(),
+            repaired: Repaired::default(),
         };
         let mut opener = ChunkSource::opener(self.second);
         while let Some(id) = taking.wanted.iter().next().copied() {
@@ -45,9 +45,9 @@ impl Mending<'_> {
             }
         }
         taking.putter.map(Putter::finish).transpose()?;
-        let mended = taking.mended;
+        let repaired = taking.repaired;
         notes.iter().for_each(|reason| self.note(snapshot, b"/", reason));
-        Ok(mended)
+        Ok(repaired)
     }
 
     /// A block of the second repository that has an object which is what its id says.
@@ -87,7 +87,7 @@ struct Taking<'a> {
     seen: HashSet<ObjectId>,
     /// None in a dry run.
     putter: Option<Putter<'a>>,
-    mended: Mended,
+    repaired: Repaired,
 }
 
 impl Taking<'_> {
@@ -115,7 +115,7 @@ impl Taking<'_> {
         let (id, len_bytes) = (object.id, body.len() as u64);
         if kind != BlockKind::Nodes {
             self.putter.as_mut().map_or(Ok(()), |putter| putter.chunk(id, body))?;
-            self.mended.add_chunk(id, len_bytes);
+            self.repaired.add_chunk(id, len_bytes);
             return Ok(());
         }
         // Which kind of node it is only matters for what it lies beside.
@@ -124,7 +124,7 @@ impl Taking<'_> {
         self.putter.as_mut().map_or(Ok(()), put)?;
         let is_new = |id: &&ObjectId| self.reach.lacks(id) && self.seen.insert(**id);
         self.wanted.extend(object.refs.iter().filter(is_new));
-        self.mended.add_node(id, object.refs.clone(), len_bytes);
+        self.repaired.add_node(id, object.refs.clone(), len_bytes);
         Ok(())
     }
 }

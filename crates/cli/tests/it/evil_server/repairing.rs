@@ -1,4 +1,4 @@
-//! Lies of a second repository that a damaged one is to be mended from.
+//! Lies of a second repository that a damaged one is to be repaired from.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,21 +47,21 @@ impl Damaged {
         self.stage.desk.run_by(&["timeout", "120"], [args, &at[..]].concat())
     }
 
-    fn mend(&self, repo: &Path, lie: Lie) -> Outcome {
+    fn repair(&self, repo: &Path, lie: Lie) -> Outcome {
         self.stage.evil.lie(lie);
-        let mended = self.run(repo, &["check", "--repair", "--from", &self.server()]);
+        let repaired = self.run(repo, &["check", "--repair", "--from", &self.server()]);
         self.stage.evil.lie(honest());
-        mended
+        repaired
     }
 
-    /// Mends a copy from a server that lies, and then from one that does not.
+    /// Repairs a copy from a server that lies, and then from one that does not.
     fn hold(&self, row: &Row) {
         let (name, repo) = (row.name, self.stage.desk.path("row"));
         let _ = fs::remove_dir_all(&repo);
         assert!(
             Command::new("cp").arg("-a").arg(&self.repo).arg(&repo).status().unwrap().success()
         );
-        let lied = self.mend(&repo, (row.lie)(&self.stage));
+        let lied = self.repair(&repo, (row.lie)(&self.stage));
         assert!(matches!(lied.code, Some(1 | 20)), "{name}: {:?} {}", lied.code, lied.stdout);
         assert!(!lied.stderr.contains("panicked"), "{name}: {}", lied.stderr);
         // Whatever was put is what its id says.
@@ -71,8 +71,8 @@ impl Damaged {
         assert!(!found.is_empty(), "{name}: nothing is lost");
         assert!(found.iter().all(|damage| damage["kind"] == "path"), "{name}: {summary}");
 
-        let mended = self.mend(&repo, honest());
-        assert_eq!(mended.code, Some(0), "{name}: {}", mended.stdout);
+        let repaired = self.repair(&repo, honest());
+        assert_eq!(repaired.code, Some(0), "{name}: {}", repaired.stdout);
     }
 }
 

@@ -15,40 +15,40 @@ use holdall_tree::{
     PathKey, TreeBuilder,
 };
 
-use super::Mending;
-use super::mended::Mended;
+use super::Repairing;
 use super::outlet::{Outlet, Putting, Rehearsal};
 use super::reach::Reach;
+use super::repaired::Repaired;
 use crate::blocks::Nodes;
 use crate::error::is_damaged;
 use crate::restore::ChunkSource;
 use crate::storing::Putter;
 use crate::verify::stored_nodes;
-use crate::{Access, EngineError, Run, Snapshot};
+use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 
 /// Why something of a path could not be had.
 type Note = (PathKey, String);
 
-impl Mending<'_> {
+impl Repairing<'_> {
     /// Puts again what of `lost` comes out of the copy of a snapshot.
     pub(super) fn rebuild_by_path(
         &mut self,
         snapshot: &Snapshot,
         copy: &Snapshot,
         lost: &HashSet<ObjectId>,
-    ) -> Result<Mended, EngineError> {
+    ) -> Result<Repaired, EngineError> {
         let mut rehearsal = Rehearsal::default();
         let notes = self.walk(snapshot, copy, &mut rehearsal)?;
         for (path, reason) in notes {
             self.note(snapshot, &path.to_absolute(), &reason);
         }
-        let mut mended = rehearsal.mended(lost, &self.reach);
-        if !self.dry_run && mended.objects > 0 {
-            let mut putting = Putting::new(Putter::new(self.access, self.session), &mended);
+        let mut repaired = rehearsal.repaired(lost, &self.reach);
+        if !self.dry_run && repaired.objects > 0 {
+            let mut putting = Putting::new(Putter::new(self.access, self.session), &repaired);
             self.walk(snapshot, copy, &mut putting)?;
-            mended = putting.finish()?;
+            repaired = putting.finish()?;
         }
-        Ok(mended)
+        Ok(repaired)
     }
 
     fn walk<O: Outlet>(
@@ -215,7 +215,7 @@ impl<O: Outlet> Walk<'_, O> {
 
 /// Objects on their way from the copy, and the names that the own keys give them.
 struct Named<'a, O> {
-    access: &'a Access,
+    access: &'a UnlockedRepository,
     reach: &'a Reach,
     /// The second repository's.
     chunks: ChunkSource,
@@ -225,7 +225,7 @@ struct Named<'a, O> {
 }
 
 impl<O: Outlet> Named<'_, O> {
-    /// Notes why a path cannot be mended; the first reason is enough.
+    /// Notes why a path cannot be repaired; the first reason is enough.
     fn note(&mut self, path: &PathKey, reason: &str) {
         let is_noted = self.notes.last().is_some_and(|(noted, _)| noted == path);
         if !is_noted && self.notes.len() < super::PATHS_KEPT {

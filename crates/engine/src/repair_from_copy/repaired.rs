@@ -1,10 +1,10 @@
-//! What was put to mend a repository, or would be.
+//! What was put to repair a repository, or would be.
 
 use holdall_format::ObjectId;
 
 /// Objects that were put, or would be.
 #[derive(Debug, Default)]
-pub(super) struct Mended {
+pub(super) struct Repaired {
     pub(super) objects: u64,
     /// Plain.
     pub(super) bytes: u64,
@@ -13,7 +13,7 @@ pub(super) struct Mended {
     pub(super) nodes: Vec<(ObjectId, Vec<ObjectId>)>,
 }
 
-impl Mended {
+impl Repaired {
     pub(super) fn add_chunk(&mut self, id: ObjectId, bytes: u64) {
         self.chunks.push(id);
         self.objects += 1;
