@@ -32,7 +32,8 @@ pub trait Repository: Send + Sync {
     fn put_back(&self, known: &NewRepository) -> Result<(), RepositoryError>;
 
     /// Stores a record and its receipt again under its log position, if what lies there is damaged or gone, and no
-    /// tombstone is in its place. Where it is sound, nothing is changed.
+    /// tombstone is in its place. Where it is sound, nothing is changed. A tombstone likewise, if a record follows the
+    /// one that was forgotten.
     ///
     /// # Errors
     /// [`RepositoryError::Refused`] if it is not of this repository, its receipt is not one that this keeper would take,

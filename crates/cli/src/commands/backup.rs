@@ -14,7 +14,6 @@ use holdall_engine::{
     BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError, Patterns,
     Problem, PutBack, Source, UnlockedRepository,
 };
-use holdall_format::record_file;
 use holdall_meter::cost::Slowness;
 use holdall_meter::{Verdict, per_second};
 use holdall_state::{Emptied, NOT_THERE, Receipts};
@@ -277,13 +276,13 @@ fn by_receipts(app: &App, access: &UnlockedRepository) -> Option<Listed> {
 
 /// Says that a record was put back. Where nothing in the repository told that it was gone, more may be gone.
 fn tell_put_back(app: &App, record: &PutBack) {
-    let file = record_file(record.position);
+    let file = &record.file;
     match record.untold {
         None => app.output.note(format_args!(
-            "records/{file} was damaged or gone in the repository; this computer's copy was put back"
+            "{file} was damaged or gone in the repository; this computer's copy was put back"
         )),
         Some(id) => {
-            let message = format!("{id} was gone: {NOT_THERE}. records/{file} was put back");
+            let message = format!("{id} was gone: {NOT_THERE}. {file} was put back");
             let hint = "newer records of other computers may be gone, too: run `holdall check --repair` there";
             app.damage(&Refusal::new(Exit::Damage, message).hint(hint).into());
         }

@@ -130,7 +130,7 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
         repair_all(args, app, (&access, &keeper), second.as_ref(), &mut found)?;
     }
     // A repair moves tombstones away that cannot be read.
-    let Records { snapshots, damaged, unlisted } = Records::look_at(app, &access)?;
+    let Records { snapshots, damaged, followers, unlisted } = Records::look_at(app, &access)?;
     (found.lacking, found.is_short) = (open::lacking(app)?, unlisted.is_some());
     if !args.repairs.repair && args.wants_scrub() {
         found.add_scrub(&scrub(app, &access)?);
@@ -138,7 +138,9 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
     if let Some(share) = args.verify {
         found.add_verify(&verify(app, &access, &snapshots, share)?);
     }
+    found.followers = followers.iter().map(|broken| record_file(broken.position)).collect();
     found.add_records(&damaged);
+    found.add_records(&followers);
     found.add_records(&unproven.iter().map(|at| unproven_record(*at)).collect::<Vec<_>>());
     let exit = report(app, &found, args.reads(), args.part())?;
     if found.may_affect_more_paths() && args.verify != Some(Share::All) {
@@ -148,6 +150,8 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
         app.output.say(listing::way_out_by(&record_file(*position), &second.name))?;
     } else if let Some(record) = found.damaged_record() {
         app.output.say(listing::way_out(record, access.is_in_directory()))?;
+    } else if !found.followers.is_empty() {
+        app.output.say(listing::WAY_OUT_OF_UNKNOWN)?;
     }
     listing::tell_unknown(app, &access)?;
     let Some(error) = unlisted else { return Ok(exit) };
@@ -160,8 +164,10 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
 #[derive(Default)]
 struct Records {
     snapshots: Vec<Snapshot>,
-    /// Those that are damaged or do not follow.
+    /// Those that are damaged or gone.
     damaged: Vec<DamagedRecord>,
+    /// Those whose machine's record before them is gone.
+    followers: Vec<DamagedRecord>,
     /// What keeps snapshots from being listed, or is missing among them.
     unlisted: Option<anyhow::Error>,
 }
@@ -177,11 +183,10 @@ impl Records {
         };
         let missing = Receipts::in_state(&app.folders.state).check(access, &listed).err();
         let unlisted = missing.map(|error| only_damage(error.into())).transpose()?;
-        let gone: Vec<_> = listing::untold(app, access, &listed)?
-            .into_iter()
-            .map(|gone| gone_record(gone, access))
-            .collect();
-        let broken = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
+        let mut gone = listing::untold(app, access, &listed)?;
+        gone.extend(listed.gone.iter().filter(|gone| gone.is_followed));
+        let gone: Vec<_> = gone.into_iter().map(|gone| gone_record(gone, access)).collect();
+        let followers = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
             BreakKind::LeftOut(count) => {
                 let reason = listing::left_out(count);
                 Some(DamagedRecord { position: broken.position, reason })
@@ -191,8 +196,9 @@ impl Records {
                 None
             }
         });
-        let damaged = listed.damaged.into_iter().chain(broken).chain(gone).collect();
-        Ok(Self { snapshots: listed.snapshots, damaged, unlisted })
+        let followers = followers.collect();
+        let damaged = listed.damaged.into_iter().chain(gone).collect();
+        Ok(Self { snapshots: listed.snapshots, damaged, followers, unlisted })
     }
 }
 
@@ -365,6 +371,8 @@ struct Found {
     lacking: Vec<String>,
     /// Whether a snapshot is missing, or none could be listed.
     is_short: bool,
+    /// Files of records that are sound, but the one before them is gone.
+    followers: BTreeSet<String>,
 }
 
 /// Something that is damaged, as programs see it.
@@ -413,7 +421,10 @@ impl Found {
     /// The file name of a record that is damaged or gone.
     fn damaged_record(&self) -> Option<&str> {
         let mut records = self.damaged.iter().filter(|damage| damage.kind == "record");
-        records.find_map(|damage| Some(damage.what.text().rsplit_once("records/")?.1))
+        records.find_map(|damage| {
+            let (_, file) = damage.what.text().rsplit_once("records/")?;
+            (!self.followers.contains(file)).then_some(file)
+        })
     }
 
     /// Whether something is damaged that may hold content of any path.

@@ -211,7 +211,8 @@ pub(crate) fn tell_damage(app: &App, access: &UnlockedRepository, listed: &Liste
         app.damage(&Refusal::new(Exit::Damage, format!("{more} more records are damaged")).into());
     }
     listed.breaks.iter().take(DAMAGED_TOLD).for_each(|broken| tell_break(app, broken));
-    let gone = untold(app, access, listed)?;
+    let mut gone = untold(app, access, listed)?;
+    gone.extend(listed.gone.iter().filter(|gone| gone.is_followed && gone.refusal.is_some()));
     let is_in_directory = access.is_in_directory();
     let gone = gone.into_iter().take(DAMAGED_TOLD);
     gone.for_each(|gone| app.damage(&is_gone(gone, is_in_directory).into()));
@@ -237,7 +238,10 @@ pub(crate) fn untold<'a>(
 /// Says that a record is gone that this computer has seen, and what can be done.
 pub(crate) fn is_gone(gone: &GoneRecord, is_in_directory: bool) -> Refusal {
     let is_amendment = gone.kind == RecordKind::Amendment;
-    let way_out = way_out(&record_file(gone.position), is_in_directory);
+    let mut way_out = way_out(&record_file(gone.position), is_in_directory);
+    if let Some(refusal) = &gone.refusal {
+        way_out = format!("the repository did not take this computer's copy: {refusal}. {way_out}");
+    }
     let hint = match is_in_directory {
         true => format!(
             "{way_out}; `holdall forget {}` gives it up. Until then no rule lets anything go, and nothing is deleted",
@@ -264,6 +268,10 @@ pub(crate) fn way_out(file: &str, is_in_directory: bool) -> String {
          one, {otherwise}"
     )
 }
+
+/// What can be done about a record that is gone and that this computer has never seen.
+pub(crate) const WAY_OUT_OF_UNKNOWN: &str = "`holdall check --repair` puts the record that is gone back on a computer that has seen it, as the one that made it \
+     has; `holdall forget ID`, with its whole id, gives it up";
 
 /// The same where the repository `second` has a record in that place, and nothing shows that it is the right one.
 pub(crate) fn way_out_by(file: &str, second: &str) -> String {

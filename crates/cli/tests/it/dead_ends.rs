@@ -1,12 +1,16 @@
 //! Damage that has a way out: what the message names works, by itself.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::house::{Machine, Server, folder, small_tree, text};
+use crate::house::{Machine, Outcome, Server, folder, small_tree, text};
 use crate::last_copy::{Place, copy_folder, records};
 
-fn name_of(file: &std::path::Path) -> String {
+fn words(outcome: &Outcome) -> String {
+    format!("{}{}", outcome.stdout, outcome.stderr)
+}
+
+fn name_of(file: &Path) -> String {
     file.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
@@ -40,7 +44,7 @@ fn a_record_whose_place_another_one_took_is_given_up_for_good() {
 }
 
 #[test]
-fn a_tombstone_that_can_not_be_read_is_put_aside_and_its_record_given_up() {
+fn a_tombstone_that_can_not_be_read_comes_back_from_who_saw_it_or_its_record_is_given_up() {
     for is_known in [true, false] {
         let place = Place::new();
         let id = newest_id(&place, &place.machine);
@@ -53,8 +57,18 @@ fn a_tombstone_that_can_not_be_read_is_put_aside_and_its_record_given_up() {
         let by = if is_known { &place.machine } else { &stranger };
         let told = place.run(by, &["prune"]).expect(20);
         assert!(told.stderr.contains("check --repair"), "{}", told.stderr);
+        if is_known {
+            let told = place.run(by, &["check", "--repair", "--json"]).expect(0);
+            assert_eq!(told.of_type("repair").len(), 1, "{}", told.stdout);
+            for command in [&["check"][..], &["snapshots"], &["prune"]] {
+                place.run(by, command).expect(0);
+                place.run(&stranger, command).expect(0);
+            }
+            assert_ne!(fs::read(tombstone.path()).unwrap(), b"garbage");
+            continue;
+        }
         let told = place.run(by, &["check", "--repair"]).expect(20);
-        let told = format!("{}{}", told.stdout, told.stderr);
+        let told = words(&told);
         assert!(told.contains(&id) && told.contains("forget"), "{told}");
         assert!(told.contains("quarantine/tombstones-"), "{told}");
         assert!(!tombstone.path().exists());
@@ -63,6 +77,52 @@ fn a_tombstone_that_can_not_be_read_is_put_aside_and_its_record_given_up() {
         assert!(told.stderr.contains("is given up"), "{}", told.stderr);
         place.run(by, &["prune"]).expect(0);
     }
+}
+
+#[test]
+fn a_tombstone_that_is_gone_comes_back_with_the_next_backup_of_who_saw_it() {
+    for harm in [|path: &Path| fs::remove_file(path), |path: &Path| fs::write(path, "garbage")] {
+        let place = Place::new();
+        let id = newest_id(&place, &place.machine);
+        place.back_up(&place.machine).expect(0);
+        place.run(&place.machine, &["forget", &id]).expect(0);
+        let tombstone = fs::read_dir(place.file("tombstones")).unwrap().next().unwrap().unwrap();
+        let sound = fs::read(tombstone.path()).unwrap();
+        harm(&tombstone.path()).unwrap();
+        place.run(&Machine::new(), &["snapshots"]).expect(20);
+        let told = place.back_up(&place.machine).expect(0);
+        assert!(told.stderr.contains("tombstones/"), "{}", told.stderr);
+        assert!(fs::read(tombstone.path()).unwrap() == sound);
+        place.run(&Machine::new(), &["check"]).expect(0);
+    }
+}
+
+#[test]
+fn what_was_given_up_says_how_it_comes_back_and_how_the_waiting_ends() {
+    let place = Place::new();
+    place.back_up(&place.machine).expect(0);
+    place.back_up(&place.machine).expect(0);
+    let gone = records(&place.path("repo")).remove(1);
+    let sound = fs::read(&gone).unwrap();
+    fs::remove_file(&gone).unwrap();
+    let told = words(&place.run(&Machine::new(), &["check"]).expect(20));
+    assert!(!told.contains("--record"), "nobody knows its file: {told}");
+    let id = told.split_once(", which ").unwrap().0.rsplit(' ').next().unwrap();
+    place.run(&Machine::new(), &["forget", id]).expect(20);
+    let note = place.path("repo").join("given-up").join(id);
+    let told = place.back_up(&place.machine).expect(20);
+    for way_out in [format!("given-up/{id}"), format!("holdall forget {id}")] {
+        assert!(told.stderr.contains(&way_out), "{}", told.stderr);
+    }
+    let told = words(&place.run(&place.machine, &["check"]).expect(20));
+    assert!(told.contains(&format!("--record {}", name_of(&gone))), "{told}");
+
+    // A folder of that name says nothing.
+    fs::remove_file(&note).unwrap();
+    fs::create_dir(&note).unwrap();
+    let told = place.back_up(&place.machine).expect(0);
+    assert!(told.stderr.contains("put back"), "{}", told.stderr);
+    assert!(fs::read(&gone).unwrap() == sound);
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub struct GoneRecord {
     pub is_followed: bool,
     /// The record and its receipt.
     pub stored: Bytes,
+    /// Why the repository does not take this machine's copy back, if it was asked.
+    pub refusal: Option<String>,
 }
 
 impl GoneRecord {
@@ -108,7 +110,15 @@ pub(crate) fn gone_among(
             }
         }
         let (machine, kind) = (head.machine, head.kind);
-        gone.push(GoneRecord { id, position, machine, kind, is_followed, stored: bytes });
+        gone.push(GoneRecord {
+            id,
+            position,
+            machine,
+            kind,
+            is_followed,
+            stored: bytes,
+            refusal: None,
+        });
     }
     Ok(gone)
 }

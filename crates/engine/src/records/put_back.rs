@@ -16,7 +16,7 @@ use holdall_protocol::{ListedRecord, OwnedRepository, Repair, RepositoryError};
 
 use crate::cache::record_cache::RecordCache;
 use crate::records::gone::{GoneRecord, gone_among, head_of};
-use crate::records::record_list::{list_records, offer_in_turn, put_in};
+use crate::records::record_list::{file_of, list_records, lost_tombstones, offer_in_turn, put_in};
 use crate::records::sound_records::{at, is_sound, sound_in_place_of_damaged};
 use crate::{EngineError, UnlockedRepository};
 
@@ -44,7 +44,10 @@ pub fn put_back_records(
     let mut listed = list_records(access.repository.as_ref())?;
     let own = own_records(access, known);
     let buried = buried_among(&own);
-    let mut taken = offer(access, lacking(access, own, &listed, &buried)?, dry_run)?;
+    // Not those of a second repository: they would say that something was forgotten here which is only lost.
+    let mut offered = lost_tombstones(&own, &listed);
+    offered.extend(lacking(access, own, &listed, &buried)?);
+    let mut taken = offer(access, offered, dry_run)?;
     let mut unproven = Vec::new();
     if let Some(second) = second {
         taken.iter().for_each(|record| put_in(&mut listed, record));
@@ -54,7 +57,7 @@ pub fn put_back_records(
         taken.extend(offer(access, proven, dry_run)?);
         unproven = first_of_each_machine(rest, &listed);
     }
-    let repairs = taken.iter().map(|record| repair_of(record.position)).collect();
+    let repairs = taken.iter().map(repair_of).collect();
     Ok(RecordRepairs { repairs, unproven })
 }
 
@@ -170,10 +173,10 @@ pub fn put_back_record_at(
     found.dedup_by_key(|record| record.stored.clone());
     match &found[..] {
         [one] if is_there(one, &list_records(access.repository.as_ref())?) => Ok(None),
-        [one] if dry_run => Ok(Some(repair_of(one.position))),
+        [one] if dry_run => Ok(Some(repair_of(one))),
         [one] => {
             owner.vouch_for_record(&one.stored)?;
-            Ok(Some(repair_of(one.position)))
+            Ok(Some(repair_of(one)))
         }
         [] => Err(no_record(
             position,
@@ -187,7 +190,7 @@ pub fn put_back_record_at(
 }
 
 fn no_record(position: u64, reason: &'static str) -> EngineError {
-    EngineError::NoRecord { file: file_of(position), reason }
+    EngineError::NoRecord { file: format!("records/{}", record_file(position)), reason }
 }
 
 /// What this machine has seen of the repository's records, and what is `known` besides.
@@ -197,12 +200,8 @@ fn own_records(access: &UnlockedRepository, known: Vec<Bytes>) -> Vec<ListedReco
     all
 }
 
-fn repair_of(position: u64) -> Repair {
-    Repair::Copy { file: file_of(position) }
-}
-
-fn file_of(position: u64) -> String {
-    format!("records/{}", record_file(position))
+fn repair_of(record: &ListedRecord) -> Repair {
+    Repair::Copy { file: file_of(record) }
 }
 
 /// The records of a repository among these.

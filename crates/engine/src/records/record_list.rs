@@ -1,7 +1,8 @@
 //! Asking for the stored records of a repository: all of them, or those that this machine lacks.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use holdall_protocol::{
 
 use crate::cache::record_cache::RecordCache;
 use crate::records::gone::{GoneRecord, gone_among, head_of};
-use crate::records::sound_records::{at, sound_in_place_of_damaged};
+use crate::records::sound_records::{at, is_sound, sound_in_place_of_damaged};
 use crate::{EngineError, UnlockedRepository};
 
 /// All records, as this machine knows them.
@@ -25,11 +26,11 @@ pub(crate) struct Known {
     pub(crate) gone: Vec<GoneRecord>,
 }
 
-/// A record that was damaged or gone in the repository, and that this machine had and stored again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A record or a tombstone that was damaged or gone in the repository, and that this machine had and stored again.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PutBack {
-    /// Its log position.
-    pub position: u64,
+    /// Its file in the repository.
+    pub file: String,
     /// Its id, if nothing in the repository told that it was gone. Then more may be gone that nobody here has seen.
     pub untold: Option<RecordHash>,
 }
@@ -65,27 +66,36 @@ fn list_anew(
     let (repository, id) = (access.repository.as_ref(), access.config.repository);
     let mut records = list_records(repository)?;
     let damaged = sound_in_place_of_damaged(known, &records);
-    let gone = gone_among(repository, id, known, &records)?;
-    let offered = damaged.iter().cloned().chain(gone.iter().map(GoneRecord::listed)).collect();
+    let mut gone = gone_among(repository, id, known, &records)?;
+    let lost = lost_tombstones(known, &records);
+    let offered = damaged.iter().cloned().chain(gone.iter().map(GoneRecord::listed));
+    let offered = offered.chain(lost.iter().cloned()).collect();
+    let refusals = RefCell::new(BTreeMap::new());
     // One that is refused stays known: the reason may pass, and nobody else may have it.
     let offer = |record: &ListedRecord| {
-        Ok::<_, Infallible>(repository.put_back_record(&record.stored).is_ok())
+        let put_back = repository.put_back_record(&record.stored);
+        if let Err(RepositoryError::Refused { reason }) = &put_back {
+            refusals.borrow_mut().insert(record.position, reason.clone());
+        }
+        Ok::<_, Infallible>(put_back.is_ok())
     };
     let Ok(taken) = offer_in_turn(offered, offer);
     taken.iter().for_each(|record| put_in(&mut records, record));
+    gone.iter_mut().for_each(|gone| gone.refusal = refusals.borrow().get(&gone.position).cloned());
     let (back, gone): (Vec<_>, Vec<_>) =
         gone.into_iter().partition(|gone| taken.contains(&gone.listed()));
     let untold = |position| {
         let found = back.iter().find(|gone| gone.position == position && !gone.is_followed);
         found.map(|gone| gone.id)
     };
-    let put_back = taken.iter().map(|record| record.position);
-    let put_back =
-        put_back.map(|position| PutBack { position, untold: untold(position) }).collect();
+    let put_back = taken
+        .iter()
+        .map(|record| PutBack { file: file_of(record), untold: untold(record.position) })
+        .collect();
     let mut kept = records.clone();
     damaged.iter().for_each(|record| put_in(&mut kept, record));
     kept.extend(gone.iter().map(GoneRecord::listed));
-    kept.extend(lost_tombstones(known, &records));
+    kept.extend(lost.into_iter().filter(|lost| at(&records, lost.position).is_err()));
     kept.sort_by_key(|record| record.position);
     cache.replace(&kept);
     Ok(Known { records, put_back, gone })
@@ -112,14 +122,17 @@ pub fn remember_tombstones(access: &UnlockedRepository) -> Result<(), EngineErro
     Ok(())
 }
 
-/// The known tombstones in whose place nothing is listed, and whose records are missed there. They stay known, so that
+/// The known tombstones in whose place nothing sound is listed, and whose records are missed there. They stay known, so that
 /// nothing brings back what was forgotten.
-fn lost_tombstones(known: &[ListedRecord], listed: &[ListedRecord]) -> Vec<ListedRecord> {
+pub(crate) fn lost_tombstones(
+    known: &[ListedRecord],
+    listed: &[ListedRecord],
+) -> Vec<ListedRecord> {
     let heads = listed.iter().filter_map(head_of);
     let missed: HashSet<RecordHash> = heads.map(|(_, head, _)| head.previous).collect();
     let is_lost = |known: &&ListedRecord| {
         Tombstone::is_begun_by(&known.stored)
-            && at(listed, known.position).is_err()
+            && at(listed, known.position).map_or(true, |at| !is_sound(&listed[at]))
             && head_of(known).is_some_and(|(id, ..)| missed.contains(&id))
     };
     known.iter().filter(is_lost).cloned().collect()
@@ -166,6 +179,12 @@ pub(crate) fn offer_in_turn<E>(
         offered = left;
     }
     Ok(taken)
+}
+
+/// The file of a record or a tombstone in the repository.
+pub(crate) fn file_of(listed: &ListedRecord) -> String {
+    let folder = if Tombstone::is_begun_by(&listed.stored) { "tombstones" } else { "records" };
+    format!("{folder}/{}", record_file(listed.position))
 }
 
 /// Has a record take the place of the one under the same log position.

@@ -13,7 +13,7 @@ use holdall_protocol::RepositoryError;
 use crate::records::claim::{ChainPlace, Claim, Left};
 use crate::records::entry::{NO_RECORD, RecordEntry};
 use crate::records::files::{
-    STORED_MAX_BYTES, file_of, foreign_names, given_up, places, read, read_entry,
+    STORED_MAX_BYTES, file_of, foreign_names, given_up, places, read, read_entry, read_tombstone,
 };
 use crate::records::parallel::in_parallel;
 use crate::storage::Stored;
@@ -163,7 +163,12 @@ impl Records {
         hash: &RecordHash,
         renew: impl FnOnce() -> Result<(), RepositoryError>,
     ) -> Result<(), RepositoryError> {
-        self.layout.given_up(hash).put_new_while(renew, GIVEN_UP)?;
+        let note = self.layout.given_up(hash);
+        note.put_new_while(renew, GIVEN_UP)?;
+        if note.is_folder() {
+            let reason = "it is a folder: move that folder away".to_owned();
+            return Err(RepositoryError::Damaged { what: note.display().to_string(), reason });
+        }
         self.lock_given_up().insert(*hash);
         Ok(())
     }
@@ -195,7 +200,7 @@ impl Records {
                 return Err(RepositoryError::Refused { reason: "it was forgotten".to_owned() });
             }
             Err(_) if self.is_given_up(&entry.hash) => {
-                return Err(RepositoryError::Refused { reason: "it was given up".to_owned() });
+                return Err(RepositoryError::Refused { reason: given_up_reason(&entry.hash) });
             }
             Err(at) => {
                 let left = path.read_limited(STORED_MAX_BYTES).ok().flatten();
@@ -235,6 +240,35 @@ impl Records {
         }
         drop(entries);
         self.layout.record(buried.log_position).remove()
+    }
+
+    /// Stores a tombstone again where none that is sound lies, and nothing else; where a record follows the one that was
+    /// forgotten, so that nothing is hidden that would be told.
+    pub(crate) fn put_tombstone_back(
+        &self,
+        tombstone: &Tombstone,
+        bytes: &[u8],
+        renew: impl FnOnce() -> Result<(), RepositoryError>,
+    ) -> Result<(), RepositoryError> {
+        let position = tombstone.log_position;
+        let refused = |reason: &str| RepositoryError::Refused { reason: reason.to_owned() };
+        {
+            let entries = self.lock();
+            let is_taken = entries.binary_search_by_key(&position, |known| known.position).is_ok();
+            if is_taken || self.layout.record(position).is_there()? {
+                return Err(refused("a record has its place, or it was forgotten"));
+            }
+            if !entries.iter().any(|known| known.previous == tombstone.record) {
+                return Err(refused("no record follows the one that was forgotten"));
+            }
+        }
+        let path = self.layout.tombstone(position);
+        if path.is_there()? && read_tombstone(&self.layout, position).is_err() {
+            renew()?;
+            path.replace(bytes)?;
+            return self.bury(bytes, || Ok(()));
+        }
+        self.bury(bytes, renew)
     }
 
     /// Removes the files of records that have tombstones, which a crash may have left.
@@ -334,6 +368,14 @@ impl Records {
     fn lock(&self) -> MutexGuard<'_, Vec<RecordEntry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why a record that was given up does not come back.
+fn given_up_reason(hash: &RecordHash) -> String {
+    format!(
+        "it was given up, as the repository's file `given-up/{hash}` says: `holdall forget {hash}` on this computer ends \
+         its waiting; to have it back, remove that file"
+    )
 }
 
 /// Where a record that is not among these would come in its machine's chain.

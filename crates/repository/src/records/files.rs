@@ -31,10 +31,15 @@ const RECORDS_AT_ONCE: usize = 256;
 /// A short one is no longer: few have more than 5 kB.
 pub(super) const SHORT_BYTES: u64 = 64 << 10;
 
-/// The lost records that were given up.
+/// The lost records that were given up. Only a regular file says so.
 pub(super) fn given_up(layout: &Layout) -> Result<BTreeSet<RecordHash>, RepositoryError> {
-    let names = layout.all_given_up().names()?;
-    Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
+    let folder = layout.all_given_up();
+    if folder.names()?.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let files =
+        folder.list()?.into_iter().filter(|(_, stat)| matches!(stat, Ok(stat) if stat.is_file));
+    Ok(files.filter_map(|(name, _)| name.to_str()?.parse().ok()).collect())
 }
 
 /// Reads a stored record and checks it and its position.
