@@ -4,6 +4,8 @@
 //! It is a line of JSON and a line with the BLAKE3 hash of the first one. A note that does not fit its hash is counted and
 //! left out, so damage costs one note. It holds no secrets.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// More than any note has.
@@ -18,6 +20,8 @@ const MOST_SENTENCES: usize = 8;
 const MOST_LETTERS: usize = 400;
 /// A run may end this much later than now by a clock that is being set right.
 const CLOCK_SLACK_NS: i64 = 60 * 1_000_000_000;
+/// What failed last so long ago is not tried any more: other sources are backed up instead.
+const FAILING_NS: i64 = 7 * 86_400 * 1_000_000_000;
 /// Done.
 const DONE: u8 = 0;
 /// Done, but some sources could not be read.
@@ -162,9 +166,10 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// From the notes that can be read, each with the name of its file.
-    pub fn new(mut notes: Vec<(String, RunNote)>) -> Self {
-        notes.sort_by_key(|(_, note)| note.started_ns);
+    /// From the notes that can be read, each with the name of its file. Those that started later than `now_ns` were noted
+    /// by a clock that was ahead, and count as the oldest.
+    pub fn new(mut notes: Vec<(String, RunNote)>, now_ns: i64) -> Self {
+        notes.sort_by_key(|(_, note)| (is_past(note.started_ns, now_ns), note.started_ns));
         Self { notes }
     }
 
@@ -185,24 +190,51 @@ impl Runs {
 
     /// The newest good backup to a place. One that ended later than `now_ns` was noted by a clock that was ahead, and says
     /// nothing about its age.
-    pub fn last_good(&self, to: &str, now_ns: i64) -> Option<&RunNote> {
-        let is_past = |note: &RunNote| note.last_ns() <= now_ns.saturating_add(CLOCK_SLACK_NS);
-        let mut all = self.notes.iter().rev().map(|(_, note)| note);
-        all.find(|note| note.to == to && note.is_good() && is_past(note))
+    pub fn last_good<'a>(&'a self, to: &'a str, now_ns: i64) -> Option<&'a RunNote> {
+        self.backups_to(to).find(|note| note.is_good() && is_past(note.last_ns(), now_ns))
     }
 
-    /// The files of the notes that are no longer needed: all but the newest, and but the newest good backup and the newest
-    /// check of each place.
+    /// What was backed up to a place before and fails now, though other backups there may be good: of each set of sources
+    /// whose newest backup failed within a week, that one, and the newest good one.
+    pub fn failing<'a>(&'a self, to: &'a str, now_ns: i64) -> Vec<(&'a RunNote, &'a RunNote)> {
+        let mut seen = BTreeSet::new();
+        let newest = self.backups_to(to).filter(|note| seen.insert(&note.sources));
+        let is_failing = |note: &&RunNote| {
+            note.end.is_some()
+                && !note.is_good()
+                && now_ns.saturating_sub(note.last_ns()) < FAILING_NS
+        };
+        let with_good = |failed: &'a RunNote| {
+            let mut of_those = self.backups_to(to).filter(|note| note.sources == failed.sources);
+            let good = of_those.find(|note| note.is_good() && is_past(note.last_ns(), now_ns));
+            good.map(|good| (failed, good))
+        };
+        newest.filter(is_failing).filter_map(with_good).collect()
+    }
+
+    fn backups_to<'a>(&'a self, to: &'a str) -> impl Iterator<Item = &'a RunNote> {
+        self.to(to, RunKind::Backup).map(|(_, note)| note)
+    }
+
+    /// The files of the notes that are no longer needed: all but the newest, and but the newest good backup of each place
+    /// and sources, and the newest check of each place.
     pub fn surplus(&self) -> Vec<&str> {
         let many = self.notes.len().saturating_sub(MOST_NOTES);
         let (old, _) = self.notes.split_at(many);
         let is_newest = |(name, note): &(String, RunNote)| {
             let mut same = self.to(&note.to, note.kind);
-            same.find(|(_, other)| other.is_good() || note.kind == RunKind::Check)
-                .is_some_and(|(newest, _)| newest == name)
+            let is_kept = |other: &RunNote| {
+                note.kind == RunKind::Check || (other.is_good() && other.sources == note.sources)
+            };
+            same.find(|(_, other)| is_kept(other)).is_some_and(|(newest, _)| newest == name)
         };
         old.iter().filter(|one| !is_newest(one)).map(|(name, _)| &**name).collect()
     }
+}
+
+/// Whether a moment is not in the future, but for what a clock may be off that is being set right.
+pub fn is_past(then_ns: i64, now_ns: i64) -> bool {
+    then_ns <= now_ns.saturating_add(CLOCK_SLACK_NS)
 }
 
 /// How long ago something was, as people say it: `5 minutes ago`.
@@ -243,7 +275,8 @@ mod tests {
     }
 
     fn runs(notes: impl IntoIterator<Item = RunNote>) -> Runs {
-        Runs::new(notes.into_iter().map(|note| (note.started_ns.to_string(), note)).collect())
+        let named = notes.into_iter().map(|note| (note.started_ns.to_string(), note));
+        Runs::new(named.collect(), NOW_NS)
     }
 
     #[test]
@@ -282,7 +315,7 @@ mod tests {
         assert_eq!(all.last_good("other", NOW_NS), None);
         let newest = all.newest().unwrap();
         assert_eq!(Some(newest), all.to("id", RunKind::Backup).next().map(|(_, note)| note));
-        assert_eq!(newest.started_ns, NOW_NS + day_ns);
+        assert_eq!(newest.started_ns, NOW_NS - 5, "a clock that was ahead");
     }
 
     #[test]
@@ -293,6 +326,37 @@ mod tests {
         assert_eq!(surplus.len(), 9);
         assert!(surplus.contains(&"0") && !surplus.contains(&"1") && surplus.contains(&"2"));
         assert!(runs([note(0, Some(14))]).surplus().is_empty());
+    }
+
+    #[test]
+    fn notes_by_a_clock_that_was_ahead_go_first() {
+        let ahead = (1..=9).map(|at| note(NOW_NS * 2 + at, Some(14)));
+        let all = runs(ahead.chain((0..MOST_NOTES as i64).map(|at| note(at, Some(14)))));
+        assert_eq!(all.surplus().len(), 9);
+        assert!(all.surplus().iter().all(|name| name.starts_with('3')));
+    }
+
+    #[test]
+    fn what_fails_shows_beside_what_else_is_good() {
+        let day_ns = 86_400_000_000_000;
+        let of = |sources: &str, days: i64, code| RunNote {
+            sources: vec![sources.to_owned()],
+            ..note(NOW_NS - days * day_ns, Some(code))
+        };
+        let all = runs([
+            of("/gone", 30, 0),
+            of("/gone", 20, 1),
+            of("/home", 9, 0),
+            of("/typo", 2, 1),
+            of("/home", 1, 14),
+            of("/small", 0, 0),
+        ]);
+        let failing = all.failing("id", NOW_NS);
+        let told = failing.iter().map(|(failed, good)| (failed.started_ns, good.started_ns));
+        assert_eq!(told.collect::<Vec<_>>(), [(NOW_NS - day_ns, NOW_NS - 9 * day_ns)]);
+        assert_eq!(all.last_good("id", NOW_NS).unwrap().sources, ["/small"]);
+        let many = (1..=MOST_NOTES as i64).map(|at| note(NOW_NS - at, Some(14)));
+        assert!(runs([of("/home", 9, 0)].into_iter().chain(many)).surplus().is_empty());
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct KnownRuns {
     pub runs: Runs,
     /// How many notes cannot.
     pub unreadable: u64,
+    /// Why their folder cannot be listed, if it is there.
+    pub unlisted: Option<StateError>,
 }
 
 impl KnownRuns {
@@ -64,7 +66,13 @@ impl KnownRuns {
     }
 
     fn in_folder(folder: PathBuf) -> Self {
-        let names = guarded::place(&folder).names().unwrap_or_default();
+        let names = guarded::place(&folder).names();
+        let (names, unlisted) = match names {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                (Vec::new(), Some(StateError::io(format!("listing {}", folder.display()))(error)))
+            }
+            names => (names.unwrap_or_default(), None),
+        };
         let names = names.into_iter().filter_map(|name| name.into_string().ok());
         let (mut notes, mut unreadable) = (Vec::new(), 0);
         // Others are being written.
@@ -75,7 +83,7 @@ impl KnownRuns {
                 None => unreadable += 1,
             }
         }
-        Self { runs: Runs::new(notes), unreadable }
+        Self { runs: Runs::new(notes, SystemClock.now_ns()), unreadable, unlisted }
     }
 }
 

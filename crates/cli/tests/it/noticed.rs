@@ -178,6 +178,25 @@ fn a_run_goes_on_until_it_ends_and_one_that_was_killed_did_not_end() {
 }
 
 #[test]
+fn what_fails_is_told_though_something_else_is_backed_up() {
+    let (machine, source, repo) = backed_up();
+    let own = source.parent().unwrap().join("own");
+    fs::rename(&source, &own).unwrap();
+    machine.run(["backup", "-r", text(&repo), text(&source)]).expect(1);
+    machine.ok(["backup", "-r", text(&repo), text(&own)]);
+    let told = status(&machine, &repo);
+    assert_eq!(told["last_good"]["sources"], serde_json::json!([text(&own)]));
+    let [failing] = &told["failing"].as_array().unwrap()[..] else { panic!("{told}") };
+    assert_eq!(failing["last_attempt"]["exit_code"], 1);
+    assert_eq!(failing["last_good"]["sources"], serde_json::json!([text(&source)]));
+    let words = machine.ok(["status", "-r", text(&repo)]).stdout;
+    assert!(words.contains(&format!("failing          {}: last good", text(&source))), "{words}");
+    fs::rename(&own, &source).unwrap();
+    machine.ok(["backup", "-r", text(&repo), text(&source)]);
+    assert_eq!(status(&machine, &repo)["failing"], serde_json::json!([]));
+}
+
+#[test]
 fn damaged_notes_keep_nothing_from_being_told() {
     let (machine, source, repo) = backed_up();
     let first = notes(&machine).pop().unwrap();
@@ -208,7 +227,9 @@ fn damaged_notes_keep_nothing_from_being_told() {
     fs::remove_dir_all(machine.path("config/state/receipts")).unwrap();
     fs::write(machine.path("config/state/runs"), "").unwrap();
     machine.ok(["backup", "-r", text(&repo), text(&source)]);
-    assert!(status(&machine, &repo)["age_seconds"].as_u64().unwrap() < 300);
+    let told = status(&machine, &repo);
+    assert!(told["age_seconds"].as_u64().unwrap() < 300);
+    assert!(told["unreadable"][0].as_str().unwrap().contains("state/runs"), "{told}");
 }
 
 #[test]

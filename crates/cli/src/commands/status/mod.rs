@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use holdall_diagnosis::runs::{RunKind, RunNote};
+use holdall_diagnosis::runs::{RunKind, RunNote, is_past};
 use holdall_state::{KnownRuns, Receipts, run_goes_on};
 use holdall_sys::{Clock, SystemClock};
 
@@ -20,6 +20,7 @@ use crate::exit::{Exit, Refusal};
 use crate::lab::remembered;
 use crate::opening::connection::parse_duration;
 use crate::opening::open::{self, Where};
+use crate::terminal::output::local_time;
 use schedule::NextRun;
 use server::Seen;
 
@@ -69,6 +70,8 @@ struct Status {
     place: String,
     now_ns: i64,
     last_good: Option<RunNote>,
+    /// What was backed up before and fails now: the newest run of those sources, and the newest good one.
+    failing: Vec<(RunNote, RunNote)>,
     /// When the last snapshot was received whose receipt is kept; told where no note says more.
     last_receipt_ns: Option<i64>,
     last_attempt: Option<Attempt>,
@@ -108,6 +111,9 @@ impl Status {
                 folder.display()
             ));
         }
+        if let Some(error) = &known.unlisted {
+            unreadable.push(format!("{error:#}; move it away, and runs are noted again"));
+        }
         let attempt = |(_, note): (&str, &RunNote)| Attempt {
             note: note.clone(),
             goes_on: run_goes_on(note),
@@ -125,7 +131,19 @@ impl Status {
             unreadable.push(format!("{error:#}"));
             None
         });
+        let last_receipt_ns = last_receipt_ns.filter(|received_ns| {
+            let is_past = is_past(*received_ns, now_ns);
+            if !is_past {
+                unreadable.push(format!(
+                    "the newest receipt is of {}, which is later than now: a clock is or was wrong",
+                    local_time(*received_ns)
+                ));
+            }
+            is_past
+        });
+        let failing = known.runs.failing(&to, now_ns).into_iter();
         Ok(Self {
+            failing: failing.map(|(failed, good)| (failed.clone(), good.clone())).collect(),
             last_good: known.runs.last_good(&to, now_ns).cloned(),
             last_receipt_ns,
             last_attempt: newest(RunKind::Backup),
@@ -144,9 +162,11 @@ impl Status {
         self.last_good.as_ref().map(RunNote::last_ns).or(self.last_receipt_ns)
     }
 
-    /// How old the last good backup is.
+    /// How old the last good backup is: of what fails now, if anything does.
     fn age_seconds(&self) -> Option<u64> {
-        self.last_good_ns().map(|last_ns| self.seconds_since(last_ns))
+        let failing = self.failing.iter().map(|(_, good)| good.last_ns());
+        let oldest_ns = failing.chain(self.last_good_ns()).min();
+        oldest_ns.map(|last_ns| self.seconds_since(last_ns))
     }
 
     fn seconds_since(&self, then_ns: i64) -> u64 {

@@ -16,6 +16,14 @@ pub(super) fn tell(app: &App, status: &Status, is_too_old: Option<bool>) -> Resu
     let mut lines = Lines::default();
     lines.add("repository", status.place.clone());
     lines.add("last good backup", last_good(status, is_too_old));
+    for (failed, good) in &status.failing {
+        if Some(good) != status.last_good.as_ref() {
+            let sources = good.sources.join(", ");
+            lines.add("failing", format!("{sources}: last good {}", at(status, good.last_ns())));
+            let failed = Attempt { note: failed.clone(), goes_on: false };
+            lines.add("", in_words(status, &failed));
+        }
+    }
     for attempt in [("last attempt", &status.last_attempt), ("last failure", &status.last_failure)]
     {
         if let (what, Some(attempt)) = attempt
@@ -189,6 +197,19 @@ impl<'a> JsonRun<'a> {
     }
 }
 
+/// Sources whose backup fails, as programs see them.
+#[derive(Serialize)]
+struct JsonFailing<'a> {
+    last_attempt: JsonRun<'a>,
+    last_good: JsonRun<'a>,
+}
+
+impl<'a> JsonFailing<'a> {
+    fn new((failed, good): &'a (RunNote, RunNote)) -> Self {
+        Self { last_attempt: JsonRun::new(failed, false), last_good: JsonRun::new(good, false) }
+    }
+}
+
 /// A deletion that waits, as programs see it.
 #[derive(Serialize)]
 struct JsonWaiting {
@@ -202,7 +223,9 @@ struct JsonWaiting {
 struct JsonStatus<'a> {
     place: &'a str,
     last_good: Option<JsonRun<'a>>,
-    /// When the last good backup ended, and how old it is.
+    /// What was backed up before and fails now: the newest run of those sources, and the newest good one.
+    failing: Vec<JsonFailing<'a>>,
+    /// When the last good backup ended; how old it is, or the oldest of those that fail now.
     last_good_time: Option<String>,
     age_seconds: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,6 +257,7 @@ impl<'a> JsonStatus<'a> {
         Self {
             place: &status.place,
             last_good: status.last_good.as_ref().map(|note| JsonRun::new(note, false)),
+            failing: status.failing.iter().map(JsonFailing::new).collect(),
             last_good_time: status.last_good_ns().map(rfc3339),
             age_seconds: status.age_seconds(),
             too_old,
