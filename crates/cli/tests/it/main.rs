@@ -40,6 +40,7 @@ mod histories;
 mod house;
 mod in_place;
 mod interrupt;
+mod journeys;
 mod keeping;
 mod keys;
 mod kill;
