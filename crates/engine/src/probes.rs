@@ -193,7 +193,7 @@ fn seal(bench: &Bench, suite: Suite, level: i32, name: String, kind: &'static st
 
 /// Its input counts as plain bytes too, so that it can be compared with sealing.
 fn open(bench: &Bench, suite: Suite, name: String, kind: &'static str) -> Probe {
-    let begin = with_sealed(bench, (suite, kind), |_, opener, sealed| {
+    let begin = with_sealed(bench, suite, kind, |_, opener, sealed| {
         opener.open(sealed, BlockKind::Chunks).is_ok()
     });
     probe(name, kind, begin)
@@ -201,7 +201,7 @@ fn open(bench: &Bench, suite: Suite, name: String, kind: &'static str) -> Probe 
 
 /// What is done with each sealed block before it leaves: it is opened, and its ids are computed anew.
 fn check(bench: &Bench, kind: &'static str) -> Probe {
-    let begin = with_sealed(bench, (Suite::Aes256Gcm, kind), |keys, opener, sealed| {
+    let begin = with_sealed(bench, Suite::Aes256Gcm, kind, |keys, opener, sealed| {
         opener.check(sealed, BlockKind::Chunks, keys.ids()).is_ok()
     });
     probe("open and compare ids", kind, begin)
@@ -210,7 +210,8 @@ fn check(bench: &Bench, kind: &'static str) -> Probe {
 /// A step that takes a sealed block, and says whether it could.
 fn with_sealed(
     bench: &Bench,
-    (suite, kind): (Suite, &'static str),
+    suite: Suite,
+    kind: &'static str,
     take: impl Fn(&RepositoryKeys, &mut Opener, &Block<Vec<u8>>) -> bool + Copy + Send + Sync + 'static,
 ) -> impl Fn() -> Step + Send + Sync + 'static {
     let bench = bench.clone();

@@ -24,7 +24,8 @@ impl RunGoingOn {
     pub fn start(
         state: &Path,
         kind: RunKind,
-        (to, place): (String, String),
+        to: String,
+        place: String,
         sources: &[PathBuf],
     ) -> Option<Self> {
         let started_ns = SystemClock.now_ns();

@@ -121,13 +121,13 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
     let second = args.second(app)?;
     let other = second.as_ref().map(|second| second.access.config().repository);
     let (access, keeper) = open::access_beside(app, other)?;
-    let (put_back, unproven) = put_back_records(args, app, (&access, &keeper), second.as_ref())?;
+    let (put_back, unproven) = put_back_records(args, app, &access, &keeper, second.as_ref())?;
     let mut found = Found { repaired: put_back, ..Found::default() };
     if let Some(percent) = args.repairs.parity {
         keep_parity(app, &keeper, percent)?;
     }
     if args.repairs.repair {
-        repair_all(args, app, (&access, &keeper), second.as_ref(), &mut found)?;
+        repair_all(args, app, &access, &keeper, second.as_ref(), &mut found)?;
     }
     // A repair moves tombstones away that cannot be read.
     let Records { snapshots, damaged, followers, unlisted } = Records::look_at(app, &access)?;
@@ -236,7 +236,8 @@ fn keep_parity(app: &App, keeper: &Keeper, percent: u8) -> Result<()> {
 fn put_back_records(
     args: &Args,
     app: &App,
-    (access, keeper): (&UnlockedRepository, &Keeper),
+    access: &UnlockedRepository,
+    keeper: &Keeper,
     second: Option<&Second>,
 ) -> Result<(u64, Vec<u64>)> {
     if !args.repairs.repair {
@@ -268,7 +269,8 @@ fn unproven_record(position: u64) -> DamagedRecord {
 fn repair_all(
     args: &Args,
     app: &App,
-    (access, keeper): (&UnlockedRepository, &Keeper),
+    access: &UnlockedRepository,
+    keeper: &Keeper,
     second: Option<&Second>,
     found: &mut Found,
 ) -> Result<()> {

@@ -55,7 +55,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let (access, keeper) = open::access_and_keeper(app, Patience::default())?;
     prune::check_whole(
         app,
-        (access.repository().as_ref(), access.config().repository),
+        access.repository().as_ref(),
+        access.config().repository,
         access.is_in_directory(),
     )?;
     let run = app.run();

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         show(&app.output, args.metadata, &entry)
             .map_err(|error| EngineError::io("standard output", error))
     };
-    let summary = holdall_engine::diff(&access, (before, after), &path, &app.run(), show)?;
+    let summary = holdall_engine::diff(&access, before, after, &path, &app.run(), show)?;
     report(&app.output, &summary)?;
     Ok(Exit::Done)
 }

@@ -152,7 +152,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let pruned = args.prune.then(|| {
         prune::check_whole(
             app,
-            (access.repository().as_ref(), access.config().repository),
+            access.repository().as_ref(),
+            access.config().repository,
             access.is_in_directory(),
         )?;
         keeper.prune(token.as_ref(), false).map_err(anyhow::Error::from)

@@ -23,7 +23,7 @@ pub(super) fn noted(
 ) -> Result<Exit> {
     // Where it goes may not be known, and then the command says so.
     let place = remembered::place(app).zip(remembered::place_in_words(app));
-    let start = |place| RunGoingOn::start(&app.folders.state, kind, place, sources);
+    let start = |(to, place)| RunGoingOn::start(&app.folders.state, kind, to, place, sources);
     let going_on = place.and_then(start);
     let mut end = RunEnd::default();
     let ended = run(&mut end);

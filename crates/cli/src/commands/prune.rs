@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let token = args.token.read(&app.interrupt)?;
     let repository = opened.place.repository.as_ref();
     let is_in_directory = matches!(opened.keeper, Keeper::Directory(_));
-    check_whole(app, (repository, opened.wrappings()?.repository), is_in_directory)?;
+    check_whole(app, repository, opened.wrappings()?.repository, is_in_directory)?;
     let report = opened.keeper.prune(token.as_ref(), args.dry_run)?;
     tell_done(app, &report, args.dry_run)?;
     Ok(Exit::Done)
@@ -60,7 +60,8 @@ const NOTHING: &str = "nothing is deleted";
 /// As for [`Receipts::check_sealed`]; damage where one is gone.
 pub(super) fn check_whole(
     app: &App,
-    (repository, id): (&dyn Repository, RepositoryId),
+    repository: &dyn Repository,
+    id: RepositoryId,
     is_in_directory: bool,
 ) -> Result<()> {
     let receipts = Receipts::in_state(&app.folders.state);

@@ -191,8 +191,9 @@ impl Audit<'_> {
         let cache = open_node_cache(self.access);
         let check = Check::NotAmongThese { lost: Arc::new(lost), cache };
         let (listed, report) = ((self.list)()?, VerifyReport::default());
-        let place = (self.access, self.session);
-        let report = walk_all(place, &listed.snapshots, check, report, self.run, &mut |_| {})?;
+        let (access, session) = (self.access, self.session);
+        let report =
+            walk_all(access, session, &listed.snapshots, check, report, self.run, &mut |_| {})?;
         if report.damaged_path_count == 0 && listed.is_all() {
             self.report.gone = self.suspects.len() as u64;
             round.forget(&self.suspects);

@@ -31,7 +31,8 @@ pub(super) fn is(dir: &Dir, names: &Listing, own: &RepositoryConfig) -> bool {
 /// Whether what is called `name`, in a directory called `above` of a folder with these names, is what a server derives
 /// from that repository.
 pub(super) fn is_cache(
-    (folder, names): (&Dir, &Listing),
+    folder: &Dir,
+    names: &Listing,
     above: &[u8],
     name: &[u8],
     own: &RepositoryConfig,

@@ -86,7 +86,8 @@ impl<'a> Parents<'a> {
         access: &UnlockedRepository,
         session: SessionId,
         cache: &SharedNodeCache,
-        (series, parents): (&SeriesId, &[Snapshot]),
+        series: &SeriesId,
+        parents: &[Snapshot],
         shared: &'a Shared<'a>,
     ) -> Self {
         let cursors = parents

@@ -235,8 +235,8 @@ impl<'a> Stages<'a> {
         let Meters { walk, read, hash, .. } = &*self.meters;
         let (walking, reading) = ([walk], [read, hash]);
         let cores = self.options.cores;
-        let walkers = Concurrency::new(&walking, (WALKERS, MAX_WALKERS), cores);
-        let readers = Concurrency::new(&reading, (self.readers, MAX_READERS), cores);
+        let walkers = Concurrency::new(&walking, WALKERS, MAX_WALKERS, cores);
+        let readers = Concurrency::new(&reading, self.readers, MAX_READERS, cores);
         let reading = self.reading(&readers);
         let storing = self.storing();
         let done = thread::scope(|scope| {
@@ -318,8 +318,8 @@ impl<'a> Stages<'a> {
         reading: &'b Reading<'_>,
     ) -> Plan<'b, Items<'b>> {
         let (access, options, meters) = (self.access, self.options, &*self.meters);
-        let (cache, parents) = (&self.cache, (&self.series, parents));
-        let parents = Parents::open(access, self.grant.session, cache, parents, &self.shared);
+        let (session, cache) = (self.grant.session, &self.cache);
+        let parents = Parents::open(access, session, cache, &self.series, parents, &self.shared);
         let (parents, system) = ((parents, fingerprints), (&reading.mounts, &reading.owners));
         Plan {
             options,

@@ -422,7 +422,7 @@ impl<F: ItemSink> Plan<'_, F> {
         }
         let [.., folder, above] = frames else { return false };
         let (folder, above, name) = (&folder.listed, above.path.name(), path.name());
-        own_repository::is_cache((&folder.dir, &folder.names), above, name, &self.repository)
+        own_repository::is_cache(&folder.dir, &folder.names, above, name, &self.repository)
     }
 
     fn child_path(&self, frame: &Frame, index: usize) -> Option<PathKey> {

@@ -301,7 +301,7 @@ mod tests {
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
         let stages = [&meters.walk];
-        let walkers = Concurrency::new(&stages, (1, 1), 1);
+        let walkers = Concurrency::new(&stages, 1, 1, 1);
         let shared = Shared::new(&run, Budget::new(1, 1));
         let tasks = walk.ahead([begin(dir)], None);
         let (begins, begun) = channel();
@@ -322,7 +322,7 @@ mod tests {
     fn walkers_end_with_a_plan_that_panics() {
         let (walk, meters, run) = (Walk::new(), Meters::new(1, 1, 1, 1), Run::new());
         let stages = [&meters.walk];
-        let walkers = Concurrency::new(&stages, (1, 1), 1);
+        let walkers = Concurrency::new(&stages, 1, 1, 1);
         let shared = Shared::new(&run, Budget::new(1, 1));
         thread::scope(|scope| {
             let walker = scope.spawn(|| walk.run(&walkers.member(0), &meters, &shared));
@@ -347,7 +347,7 @@ mod tests {
         let dir = Dir::open_absolute(folder.path().as_os_str().as_bytes()).unwrap();
         let (walk, meters) = (Walk::new(), Meters::new(1, 1, 1, 1));
         let stages = [&meters.walk];
-        let walkers = Concurrency::new(&stages, (1, 1), 1);
+        let walkers = Concurrency::new(&stages, 1, 1, 1);
         let tasks = walk.ahead([begin(dir)], None);
         let ahead = std::thread::scope(|scope| {
             scope.spawn(|| walk.run(&walkers.member(0), &meters, &shared));

@@ -67,7 +67,8 @@ impl DiffSummary {
 /// be read on; [`EngineError::Interrupted`]; the first error of `visit`.
 pub fn diff(
     access: &UnlockedRepository,
-    snapshots: (&Snapshot, &Snapshot),
+    before: &Snapshot,
+    after: &Snapshot,
     path: &[u8],
     run: &Run,
     visit: &mut dyn FnMut(ChangedEntry<'_>) -> Result<(), EngineError>,
@@ -82,14 +83,15 @@ pub fn diff(
         summary.count(&entry);
         visit(entry)
     };
-    access.reading(|session| diff_in(access, session, snapshots, path, &mut on_change))?;
+    access.reading(|session| diff_in(access, session, before, after, path, &mut on_change))?;
     Ok(summary)
 }
 
 fn diff_in(
     access: &UnlockedRepository,
     session: SessionId,
-    (before, after): (&Snapshot, &Snapshot),
+    before: &Snapshot,
+    after: &Snapshot,
     path: &[u8],
     on_change: &mut dyn FnMut(Change) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
@@ -142,13 +144,13 @@ mod tests {
             ("/b/type", directory()),
         ]);
         let mut lines = Vec::new();
-        let snapshots = (&before, &after);
         let visit = &mut |entry: ChangedEntry<'_>| {
             let path = String::from_utf8_lossy(entry.path).into_owned();
             lines.push((path, entry.change.kind));
             Ok(())
         };
-        let summary = diff(&world.access, snapshots, path.as_bytes(), &Run::new(), visit)?;
+        let (access, path) = (&world.access, path.as_bytes());
+        let summary = diff(access, &before, &after, path, &Run::new(), visit)?;
         Ok((lines, summary))
     }
 

@@ -75,7 +75,8 @@ impl<'a> Concurrency<'a> {
     /// Begins with `threads` of `most` threads, on a process that may use so many cores.
     pub(crate) fn new(
         meters: &'a [&'a StageMeter],
-        (threads, most): (usize, usize),
+        threads: usize,
+        most: usize,
         cores: usize,
     ) -> Self {
         let begun = Instant::now();
@@ -238,7 +239,7 @@ mod tests {
     fn storage_that_takes_long_for_each_item_gets_more_threads() {
         let meter = StageMeter::new("read", Layer::SourceRead, 1);
         let meters = [&meter];
-        let concurrency = Concurrency::new(&meters, (1, 8), CORES);
+        let concurrency = Concurrency::new(&meters, 1, 8, CORES);
         let (at_work, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let begun = Instant::now();
         let done =
@@ -269,7 +270,7 @@ mod tests {
     fn when_one_ends_nobody_stands_aside_any_more() {
         let meter = StageMeter::new("read", Layer::SourceRead, 1);
         let meters = [&meter];
-        let concurrency = Concurrency::new(&meters, (1, 3), CORES);
+        let concurrency = Concurrency::new(&meters, 1, 3, CORES);
         let panicked = thread::scope(|scope| {
             for number in [1, 2] {
                 let member = concurrency.member(number);

@@ -65,7 +65,8 @@ impl<'a> Context<'a> {
     pub(super) fn new(
         options: &'a RestoreOptions,
         run: &'a Run,
-        (root, target): (TargetDir, &Path),
+        root: TargetDir,
+        target: &Path,
         base_path: Vec<u8>,
         links: Links,
     ) -> Result<Self, EngineError> {
@@ -100,7 +101,7 @@ impl<'a> Context<'a> {
     pub(super) fn of_folder(folder: &Path, options: &'a RestoreOptions, run: &'a Run) -> Self {
         let links = Links::new(folder, "x").unwrap();
         let root = TargetDir::open_root(folder).unwrap();
-        Self::new(options, run, (root, folder), b"/".to_vec(), links).unwrap()
+        Self::new(options, run, root, folder, b"/".to_vec(), links).unwrap()
     }
 
     /// Takes this process for one of that user.

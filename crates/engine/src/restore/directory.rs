@@ -109,7 +109,8 @@ impl<'a> Directory<'a> {
         context: &'a Context<'a>,
         dir: TargetDir,
         entry: Option<Entry>,
-        (kept, is_new): (bool, bool),
+        kept: bool,
+        is_new: bool,
     ) -> Self {
         let device = stat::of_fd(&dir).map_or(0, |there| there.device);
         let opened = Opened { kept, is_new, ..Opened::new(dir, device) };
@@ -304,8 +305,7 @@ impl<'a> Node<'a> {
         name: Name<'_>,
         there: &Stat,
     ) -> io::Result<Option<Box<[u8]>>> {
-        let dir = (opened.dir.as_dir(), opened.is_new);
-        let other = opened.names.other_than(name, dir, there)?;
+        let other = opened.names.other_than(name, opened.dir.as_dir(), opened.is_new, there)?;
         let is_stored = |other: &[u8]| {
             let stored = self.context.stored;
             stored.is_some_and(|stored| stored.has(&self.snapshot_path(other)))

@@ -25,7 +25,7 @@ impl Foreseen {
     /// Whether what is at a path below the target would stay.
     pub(super) fn keeps(&mut self, path: &[u8], entry: &Entry, context: &Context<'_>) -> bool {
         self.find(path)
-            .is_some_and(|(dir, name, there)| is_kept(context, dir.as_dir(), name, (&there, entry)))
+            .is_some_and(|(dir, name, there)| is_kept(context, dir.as_dir(), name, &there, entry))
     }
 
     fn find<'p>(&mut self, path: &'p [u8]) -> Option<(&TargetDir, Name<'p>, Stat)> {

@@ -164,7 +164,7 @@ fn restore_in(
     let again = root.as_fd().try_clone_to_owned();
     let again = again.map_err(|error| EngineError::io("opening the target again", error))?;
     let mut context =
-        Context::new(options, run, (again.into(), target), start.top.to_absolute(), links)?;
+        Context::new(options, run, again.into(), target, start.top.to_absolute(), links)?;
     context.earlier = earlier;
     context.stored = Some(Stored { access, session, root: snapshot.root });
     let chunks = Chunks::new(access, session);
@@ -185,7 +185,7 @@ fn restore_in(
     let settler = Settler::new(&context, target, &meters.settle);
     let settler = settler
         .map_err(|error| EngineError::io(format!("looking at {}", target.display()), error))?;
-    let top = Directory::target(&context, root, start.top_entry.clone(), (kept, was_empty));
+    let top = Directory::target(&context, root, start.top_entry.clone(), kept, was_empty);
     let foreseen = if options.dry_run { Foreseen::at(target) } else { Foreseen::default() };
     let pipeline =
         Pipeline { access, session, context: &context, chunks: &chunks, meters: &meters };
@@ -271,7 +271,7 @@ impl<'a> Pipeline<'a> {
         let nodes = Nodes::open(self.access, self.session);
         let reader = Reader::new(self.access, self.session, self.chunks)?;
         let writing = [&*self.meters.write];
-        let writers = Concurrency::new(&writing, (writers, most_writers), cores);
+        let writers = Concurrency::new(&writing, writers, most_writers, cores);
         let outlets = Outlets { orders, windows };
         let planner = Planner::new(
             self.context,

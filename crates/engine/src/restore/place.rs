@@ -75,7 +75,8 @@ impl Place {
         &self,
         context: &Context<'_>,
         file: &Arc<File>,
-        (dir, own): (&TargetDir, Name<'_>),
+        dir: &TargetDir,
+        own: Name<'_>,
     ) {
         context.let_go(file);
         self.remove(dir, own);
@@ -128,7 +129,8 @@ pub(super) fn is_kept(
     context: &Context<'_>,
     dir: &Dir,
     name: Name<'_>,
-    (there, entry): (&Stat, &Entry),
+    there: &Stat,
+    entry: &Entry,
 ) -> bool {
     let Some(overwrite) = context.options.overwrite else { return false };
     if there.kind != FileKind::Dir && context.earlier.made(there) {
@@ -148,7 +150,8 @@ fn is_stored(
     context: &Context<'_>,
     dir: &Dir,
     name: Name<'_>,
-    (there, entry): (&Stat, &Entry),
+    there: &Stat,
+    entry: &Entry,
 ) -> bool {
     const PERMISSIONS: u32 = 0o777;
     (there.kind, entry.kind) == (FileKind::File, EntryKind::File)
@@ -184,9 +187,9 @@ pub(super) fn make<T>(
             if context.options.overwrite.is_none() {
                 return Err(error);
             }
-            if is_kept(context, dir, name, (&there, entry)) {
+            if is_kept(context, dir, name, &there, entry) {
                 let is_stored =
-                    entry.hardlink.is_some() && is_stored(context, dir, name, (&there, entry));
+                    entry.hardlink.is_some() && is_stored(context, dir, name, &there, entry);
                 return Ok(Made::Kept { is_stored });
             }
             let place = Place::beside();
@@ -250,7 +253,7 @@ mod tests {
         let file = Arc::new(dir.create_file(place.name(own), unfinished::MODE).unwrap());
         context.write_behind.wrote(&file, 0..1 << 20);
         assert_eq!(Arc::strong_count(&file), 2);
-        place.discard(&context, &file, (&dir, own));
+        place.discard(&context, &file, &dir, own);
         assert_eq!(Arc::strong_count(&file), 1);
         let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(names.len(), 1);

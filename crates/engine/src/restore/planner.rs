@@ -321,8 +321,8 @@ impl<'a> Planner<'a> {
     fn split_file(&mut self, item: Item<'a>) -> Result<(), Ended> {
         let Item { directory, name, entry, layout, membership, .. } = item;
         let content = entry.content.clone();
-        let (placing, settle) = ((layout, membership), self.settle.clone());
-        let file = SplitFile::new(self.context, directory.clone(), &name, entry, placing, settle);
+        let (parent, settle) = (directory.clone(), self.settle.clone());
+        let file = SplitFile::new(self.context, parent, &name, entry, layout, membership, settle);
         let file = Arc::new(file);
         let mut list = ContentReader::new(self.reader.nodes(), &content);
         let mut position = 0;

@@ -59,7 +59,8 @@ impl<'a> SplitFile<'a> {
         directory: Directory<'a>,
         name: &[u8],
         entry: Entry,
-        (layout, membership): (Layout, Membership),
+        layout: Layout,
+        membership: Membership,
         settle: Sender<Whole<'a>>,
     ) -> Self {
         Self {
@@ -156,13 +157,13 @@ impl<'a> SplitFile<'a> {
             if !context.stopping() {
                 self.fail(|path| context.run.damage(&path, "its content is not whole"));
             }
-            place.discard(context, &file, (open.dir, name));
+            place.discard(context, &file, open.dir, name);
             return false;
         }
         let path = || self.path();
         if let Err(error) = self.filling(&file, &path).set_size(entry.size) {
             self.fail(|path| context.write_failed(path, "its size cannot be set", &error));
-            place.discard(context, &file, (open.dir, name));
+            place.discard(context, &file, open.dir, name);
             return false;
         }
         let subject = Subject::Open(file.as_fd());

@@ -29,7 +29,8 @@ impl Names {
     pub(super) fn other_than(
         &self,
         name: Name<'_>,
-        (dir, is_new): (&Dir, bool),
+        dir: &Dir,
+        is_new: bool,
         there: &Stat,
     ) -> io::Result<Option<Box<[u8]>>> {
         if !is_new {

@@ -230,7 +230,7 @@ impl<'a> Writer<'a> {
         let (file, place) = made.map_err(cannot_make)?.new_one()?;
         let file = Arc::new(file);
         if let Err(failure) = self.fill(item, &file, chunks) {
-            place.discard(self.context, &file, (open.dir, name));
+            place.discard(self.context, &file, open.dir, name);
             return Err(failure);
         }
         let last = self.finish_but_last(item, open, &file);

@@ -81,7 +81,7 @@ impl<'a> Putter<'a> {
         refs: Vec<ObjectId>,
         bytes: &[u8],
     ) -> Result<(), EngineError> {
-        let complete = self.open.add(lane, (id, refs), bytes, Amount::default());
+        let complete = self.open.add(lane, id, refs, bytes, Amount::default());
         complete.iter().flatten().try_for_each(|block| self.send(block))
     }
 

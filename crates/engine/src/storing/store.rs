@@ -82,7 +82,7 @@ impl Store<'_> {
             }
         };
         let open = &mut self.open;
-        let complete = self.meters.fill.working(|| open.add(lane, (id, refs), &bytes, stands_for));
+        let complete = self.meters.fill.working(|| open.add(lane, id, refs, &bytes, stands_for));
         complete.into_iter().flatten().try_for_each(|block| self.hand_on(block))
     }
 
@@ -153,7 +153,8 @@ impl OpenBlocks {
     pub(super) fn add(
         &mut self,
         lane: Lane,
-        (id, refs): (ObjectId, Vec<ObjectId>),
+        id: ObjectId,
+        refs: Vec<ObjectId>,
         bytes: &[u8],
         stands_for: Amount,
     ) -> [Option<PlainBlock>; 2] {

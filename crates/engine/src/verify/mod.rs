@@ -119,12 +119,12 @@ pub fn verify(
         Verify::All => blocks::open_all(access, session, run, progress).and_then(|opened| {
             let blocks::Opened { report, good } = opened;
             let check = trees::Check::AmongThese(&good);
-            trees::walk_all((access, session), snapshots, check, report, run, progress)
+            trees::walk_all(access, session, snapshots, check, report, run, progress)
         }),
         Verify::Percent { percent, seed } => {
             let check = trees::Check::Sample { percent, key: seed };
             let report = VerifyReport::default();
-            trees::walk_all((access, session), snapshots, check, report, run, progress)
+            trees::walk_all(access, session, snapshots, check, report, run, progress)
         }
     };
     // What was read is read: a session that is not closed lapses.

@@ -52,7 +52,8 @@ impl Check<'_> {
 /// # Errors
 /// What keeps it from running at all.
 pub(crate) fn walk_all(
-    (access, session): (&UnlockedRepository, SessionId),
+    access: &UnlockedRepository,
+    session: SessionId,
     snapshots: &[Snapshot],
     check: Check<'_>,
     report: VerifyReport,

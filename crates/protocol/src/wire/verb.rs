@@ -137,7 +137,7 @@ macro_rules! verbs {
             }
 
             pub(super) fn parse(method: &str, path: &str, query: &str) -> Option<Self> {
-                $(if let Some(values) = values_of(Method::$method, $path, (method, path, query)) {
+                $(if let Some(values) = values_of(Method::$method, $path, method, path, query) {
                     let [$($($value),+)?] = values[..] else { return None };
                     return Some(Self::$variant $(($(<$type>::read($value)?),+))?);
                 })+
@@ -227,7 +227,9 @@ fn filled(template: &str, values: &[String]) -> String {
 fn values_of<'a>(
     method: Method,
     template: &str,
-    (asked, path, query): (&str, &'a str, &'a str),
+    asked: &str,
+    path: &'a str,
+    query: &'a str,
 ) -> Option<Vec<&'a str>> {
     let (template, query_template) = template.split_once('?').unwrap_or((template, ""));
     let is_same_length = template.split('/').count() == path.split('/').count();

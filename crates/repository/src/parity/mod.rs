@@ -149,7 +149,7 @@ fn write(
     let out = beside.create_new(FILE_MODE)?;
     let data = Shards { file: &file, at: 0, end: pack_bytes };
     let parity = Shards { file: &out, at, end };
-    shards::encode((data, shares.data), (parity, shares.parity))?;
+    shards::encode(data, shares.data, parity, shares.parity)?;
 
     let mut buffer = Box::new([0; SHARD_BYTES]);
     let mut hashes = |shards: Shards<'_>, count: usize| {
@@ -279,8 +279,7 @@ impl PackParity {
         if let Ok(file) = path.open() {
             Shards { file: &file, at, end }.copy_sound(&soundness.data, &restored)?;
         }
-        let data = (restored, soundness.data.as_slice());
-        shards::restore(data, (self.shards(), &soundness.parity))?;
+        shards::restore(restored, &soundness.data, self.shards(), &soundness.parity)?;
         out.sync_all()
     }
 }

@@ -75,8 +75,10 @@ impl Shards<'_> {
 
 /// Writes `parity_shards` shards of parity for `data_shards` shards of data.
 pub(crate) fn encode(
-    (data, data_shards): (Shards<'_>, usize),
-    (parity, parity_shards): (Shards<'_>, usize),
+    data: Shards<'_>,
+    data_shards: usize,
+    parity: Shards<'_>,
+    parity_shards: usize,
 ) -> io::Result<()> {
     let mut encoder = ReedSolomonEncoder::new(data_shards, parity_shards, PART_BYTES)
         .map_err(io::Error::other)?;
@@ -99,8 +101,10 @@ pub(crate) fn encode(
 /// # Errors
 /// If fewer shards are sound than there are shards of data.
 pub(crate) fn restore(
-    (data, sound_data): (Shards<'_>, &[bool]),
-    (parity, sound_parity): (Shards<'_>, &[bool]),
+    data: Shards<'_>,
+    sound_data: &[bool],
+    parity: Shards<'_>,
+    sound_parity: &[bool],
 ) -> io::Result<()> {
     let (data_shards, parity_shards) = (sound_data.len(), sound_parity.len());
     let mut decoder = ReedSolomonDecoder::new(data_shards, parity_shards, PART_BYTES)

@@ -48,23 +48,23 @@ pub(crate) struct RecordEntry {
 impl RecordEntry {
     pub(super) fn of(stored: &StoredRecord, bytes: &[u8]) -> Self {
         let receipt = &stored.receipt;
-        let place = (receipt.log_position, receipt.record);
-        let received = (receipt.received_ns, receipt.clock_sure);
-        Self::new(&stored.record.head, place, received, bytes.len())
+        Self {
+            received_ns: receipt.received_ns,
+            clock_sure: receipt.clock_sure,
+            ..Self::new(&stored.record.head, receipt.log_position, receipt.record, bytes.len())
+        }
     }
 
     pub(super) fn of_tombstone(tombstone: &Tombstone, head: &RecordHead, bytes: &[u8]) -> Self {
-        let place = (tombstone.log_position, tombstone.record);
-        let entry = Self::new(head, place, (tombstone.forgotten_ns, false), bytes.len());
-        Self { forgotten: true, ..entry }
+        Self {
+            received_ns: tombstone.forgotten_ns,
+            forgotten: true,
+            ..Self::new(head, tombstone.log_position, tombstone.record, bytes.len())
+        }
     }
 
-    fn new(
-        head: &RecordHead,
-        (position, hash): (u64, RecordHash),
-        (received_ns, clock_sure): (i64, bool),
-        stored_bytes: usize,
-    ) -> Self {
+    /// What the head says; when it was received and whether it was forgotten is the caller's to add.
+    fn new(head: &RecordHead, position: u64, hash: RecordHash, stored_bytes: usize) -> Self {
         Self {
             position,
             hash,
@@ -78,8 +78,8 @@ impl RecordEntry {
             tags: head.tags.clone(),
             amends: head.amends,
             taken_ns: head.taken_ns,
-            received_ns,
-            clock_sure,
+            received_ns: 0,
+            clock_sure: false,
             stored_bytes: stored_bytes as u64,
             forgotten: false,
         }

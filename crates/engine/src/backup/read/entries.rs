@@ -85,7 +85,8 @@ impl JobReader<'_> {
     pub(super) fn directory(
         &mut self,
         path: &PathKey,
-        (dir, stat): (&Dir, &Stat),
+        dir: &Dir,
+        stat: &Stat,
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
         let mut entry = self.describe(stat);
@@ -106,7 +107,8 @@ impl JobReader<'_> {
     pub(super) fn other(
         &mut self,
         path: &PathKey,
-        (dir, name): (&Dir, Name<'_>),
+        dir: &Dir,
+        name: Name<'_>,
         stat: &Stat,
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {

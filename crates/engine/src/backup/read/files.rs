@@ -23,7 +23,8 @@ impl JobReader<'_> {
     pub(super) fn file(
         &mut self,
         path: &PathKey,
-        (dir, name): (&Dir, Name<'_>),
+        dir: &Dir,
+        name: Name<'_>,
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
         let now = host::now();
@@ -67,7 +68,8 @@ impl JobReader<'_> {
     /// and it was asked for only once what it is. Nothing if it is not, or cannot be read.
     pub(super) fn small_file_as_seen(
         &mut self,
-        (dir, name): (&Dir, Name<'_>),
+        dir: &Dir,
+        name: Name<'_>,
         seen: &Stat,
         grant: &Arc<Grant>,
     ) -> Result<Option<Entry>, EngineError> {

@@ -149,7 +149,7 @@ impl<'a> JobReader<'a> {
             }
             Work::StatOnly { stat } => Ok(self.described_only(&stat)),
             Work::Pipe { pipe, stat } => self.pipe(&pipe, &stat, grant)?,
-            Work::Directory { dir, stat, .. } => self.directory(&path, (&dir, &stat), grant)?,
+            Work::Directory { dir, stat, .. } => self.directory(&path, &dir, &stat, grant)?,
             Work::Read { dir, name, stat } => {
                 match Name::new(name.as_deref().unwrap_or(path.name())) {
                     Ok(name) => match self.named(&path, (&dir, name), &stat, grant)? {
@@ -190,13 +190,13 @@ impl<'a> JobReader<'a> {
         grant: &Arc<Grant>,
     ) -> Result<io::Result<Entry>, EngineError> {
         if is_small(stat)
-            && let Some(entry) = self.small_file_as_seen((dir, name), stat, grant)?
+            && let Some(entry) = self.small_file_as_seen(dir, name, stat, grant)?
         {
             return Ok(Ok(entry));
         }
         let mut as_kind = |stat: &Stat| match stat.kind {
-            FileKind::File => self.file(path, (dir, name), grant),
-            _ => self.other(path, (dir, name), stat, grant),
+            FileKind::File => self.file(path, dir, name, grant),
+            _ => self.other(path, dir, name, stat, grant),
         };
         let read = as_kind(stat)?;
         if read.is_ok() {
@@ -313,7 +313,7 @@ mod tests {
         let unread = Unread::none_of(&[]);
         let (meters, keys) = (Meters::new(1, 1, 1, 1), &*world.access.keys);
         let stages = [&meters.read];
-        let readers = Concurrency::new(&stages, (1, 1), 1);
+        let readers = Concurrency::new(&stages, 1, 1, 1);
         let reading = Reading {
             shared: &shared,
             unread: &unread,
