@@ -2,13 +2,14 @@
 
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdall_meter::StageCounters;
 use holdall_protocol::WireMeter;
 
 use crate::EngineError;
+use crate::item_fate::{ItemFate, ItemWatcher};
 
 /// Items and plain content bytes: what something on its way stands for, which counts when it has arrived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -64,6 +65,7 @@ pub struct Run {
     rules_unmet: Mutex<Vec<String>>,
     waits_for: Mutex<Option<(Vec<u8>, Instant)>>,
     stages: Mutex<Option<Stages>>,
+    items_watcher: OnceLock<ItemWatcher>,
 }
 
 /// Gives the stages' counters as they are now.
@@ -256,6 +258,22 @@ impl Run {
     /// Takes the rules that met nothing.
     pub(crate) fn take_rules_unmet(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.rules_unmet))
+    }
+
+    /// Has `tell` called with each absolute path that a backup leaves out by a rule and, if `wants_taken`, that it
+    /// takes: in the order of the tree, from one of the run's threads. A run that begins anew tells all again.
+    pub fn watch_items(
+        &self,
+        wants_taken: bool,
+        tell: impl Fn(&[u8], ItemFate<'_>) + Send + Sync + 'static,
+    ) {
+        // Who came first stays.
+        let _ = self.items_watcher.set(ItemWatcher::new(wants_taken, Box::new(tell)));
+    }
+
+    /// Who wants to know what becomes of each path.
+    pub(crate) fn items_watcher(&self) -> Option<&ItemWatcher> {
+        self.items_watcher.get()
     }
 
     /// The stages' counters as they are now; empty before the run begins.

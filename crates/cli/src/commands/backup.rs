@@ -24,17 +24,16 @@ use serde::Serialize;
 use super::noted::noted;
 use super::tag;
 use crate::app::App;
-use crate::arguments::recordable;
 use crate::arguments::selection::{PATTERN_HINT, check_added, check_idle};
 use crate::arguments::sources::{self, ReadAs};
+use crate::arguments::{quantity, recordable};
 use crate::deletions;
 use crate::exit::{Exit, Refusal, exit_of, is_forbidden};
 use crate::lab::remembered;
 use crate::opening::connection::Connection;
 use crate::opening::open;
 use crate::opening::patience;
-use crate::report::audits;
-use crate::report::listing;
+use crate::report::{audits, items, listing};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::{Shown, count, counted, duration, local_time, size};
 use crate::terminal::progress::counted_ahead;
@@ -47,6 +46,8 @@ Example: holdall backup /home /etc --exclude '*.o' --exclude-caches --tag daily
 Patterns are those of .gitignore, from the root of the file system, and so are .holdallignore files, \
 from their own folder. What the command line says of a path counts more than a .holdallignore, and \
 of several patterns that match, the last one.
+
+-v lists what is left out, and by which rule. With -n it also lists what is new or changed; -vv lists all.
 
 A file that changes while it is read is stored as it was read, told with -v, and read again next \
 time. If a source had something before and nothing of it is in this snapshot, its disk may not be mounted, or a rule \
@@ -75,6 +76,9 @@ pub(crate) struct Args {
     /// Leaves out the content of folders that hold something of this name
     #[arg(long, value_name = "NAME", value_parser = mark)]
     exclude_if_present: Vec<String>,
+    /// Leaves out files with more bytes than this, such as 500M or 2G; one that is named as PATH is taken
+    #[arg(long, value_name = "SIZE", value_parser = quantity::bytes)]
+    exclude_larger_than: Option<u64>,
     /// Does not go into other file systems
     #[arg(short = 'x', long)]
     one_file_system: bool,
@@ -327,7 +331,12 @@ fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
     options.exclude_patterns = texts;
     sources::check_reached(&options.sources, &patterns)?;
     let if_present = args.exclude_if_present.iter().map(|name| name.as_bytes().to_vec()).collect();
-    options.exclude = ExcludeRules { patterns, caches: args.exclude_caches, if_present };
+    options.exclude = ExcludeRules {
+        patterns,
+        caches: args.exclude_caches,
+        if_present,
+        larger_than_bytes: args.exclude_larger_than,
+    };
     options.accept_empty = sources::among(&options.sources, &args.accept_empty)?;
     options.user = user_name();
     tag::check_new(&args.tags)?;
@@ -477,7 +486,10 @@ pub(crate) fn measured(
         None => holdall_engine::backup(access, options, &run),
     };
     let work = || patience::watching(app, &run, work);
-    let result = counted_ahead(&app.output, &run, forecast, count, work);
+    let is_listed = items::list(&app.output, &run, options.dry_run);
+    // A bar would be drawn into the list.
+    let progress = if is_listed && !app.output.json { &app.output.silent() } else { &app.output };
+    let result = counted_ahead(progress, &run, forecast, count, work);
     let usage = UsageCounters::now(&run).since(&before);
     // What was committed is remembered before anything is said: saying it may fail.
     let remembered = match &result {
@@ -541,7 +553,8 @@ fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
         None => "dry run: nothing was stored".to_owned(),
     };
     if let Some(place) = place {
-        app.output.say(format_args!("to {place}"))?;
+        let to = if summary.snapshot_id.is_some() { "to" } else { "would go to" };
+        app.output.say(format_args!("{to} {place}"))?;
     }
     app.output.say(id)?;
     Ok(())
@@ -579,6 +592,15 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
         let files = count(summary.files_vanished);
         lines.push(format!("{files} vanished before they were read (-v names them)"));
     }
+    let left_out = summary.items_left_out - summary.files_too_large;
+    if left_out > 0 {
+        lines.push(format!("{} left out by rules (-v names them)", counted(left_out, "item")));
+    }
+    if summary.files_too_large > 0 {
+        let files = counted(summary.files_too_large, "file");
+        let bytes = size(summary.bytes_too_large);
+        lines.push(format!("{files}, {bytes}, left out as too large (-v names them)"));
+    }
     if summary.objects_sent_again > 0 {
         let objects = counted(summary.objects_sent_again, "object");
         lines.push(format!("the repository had lost {objects}, sent again now"));
@@ -615,6 +637,9 @@ pub(crate) struct JsonSummary<'a> {
     total_duration: f64,
     items_per_second: f64,
     bytes_per_second: f64,
+    items_left_out: u64,
+    files_too_large: u64,
+    bytes_too_large: u64,
     rules_unmatched: &'a [String],
     errors: u64,
     verdict: &'a Verdict,
@@ -650,6 +675,9 @@ impl<'a> JsonSummary<'a> {
             total_duration: summary.seconds,
             items_per_second: per_second(summary.items, summary.seconds),
             bytes_per_second: per_second(summary.bytes, summary.seconds),
+            items_left_out: summary.items_left_out,
+            files_too_large: summary.files_too_large,
+            bytes_too_large: summary.bytes_too_large,
             rules_unmatched: &summary.rules_unmatched,
             errors: summary.problems,
             verdict: &done.verdict,

@@ -3,6 +3,7 @@
 pub(crate) mod audits;
 pub(crate) mod changes;
 pub(crate) mod entries;
+pub(crate) mod items;
 pub(crate) mod listing;
 pub(crate) mod repairs;
 pub(crate) mod restore_command;

@@ -74,8 +74,9 @@ impl<'a> Items<'a> {
         meters: &'a Meters,
         (parents, fingerprints): (Parents<'a>, Fingerprints),
         out: JobSender,
+        tells_taken: bool,
     ) -> Self {
-        let adopts = parents.knows_leaves() && !options.read_all;
+        let adopts = parents.knows_leaves() && !options.read_all && !tells_taken;
         Self {
             options,
             keys,
@@ -254,6 +255,16 @@ impl ItemSink for Items<'_> {
     fn add(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError> {
         self.take(Item { path, stat, work })?;
         self.go_on()
+    }
+
+    fn left_out(
+        &mut self,
+        path: PathKey,
+        rule: String,
+        too_large_bytes: Option<u64>,
+    ) -> Result<(), EngineError> {
+        let work = Work::LeaveOut { rule, too_large_bytes };
+        self.out.push(Planned { path, change: Change::Unmodified, work }, self.meters)
     }
 
     fn made_up(&mut self, path: PathKey) -> Result<(), EngineError> {

@@ -65,6 +65,15 @@ impl ItemSink for Counted {
         Ok(())
     }
 
+    fn left_out(
+        &mut self,
+        _path: PathKey,
+        _rule: String,
+        _too_large_bytes: Option<u64>,
+    ) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     fn made_up(&mut self, _path: PathKey) -> Result<(), EngineError> {
         self.items += 1;
         Ok(())

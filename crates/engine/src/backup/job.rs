@@ -10,7 +10,7 @@ use holdall_tree::{Entry, PathKey};
 
 use super::meters::Meters;
 use crate::EngineError;
-use crate::storing::{AdoptedLeaf, Change, Piece, Results};
+use crate::storing::{AdoptedLeaf, Change, LeftOut, Piece, Results};
 
 /// Files up to this size are read whole into their job's buffer and are one chunk: the chunker
 /// would not cut them.
@@ -34,6 +34,8 @@ pub(super) enum Work {
     Keep(Box<Entry>),
     /// Nothing: the parent's leaf that begins here is taken over.
     Adopt(Box<AdoptedLeaf>),
+    /// Nothing: a rule leaves it out, which is these words, for being so many bytes.
+    LeaveOut { rule: String, too_large_bytes: Option<u64> },
     /// Read what is called `name` in `dir`; without one, it is called as its path ends.
     Read { dir: Arc<Dir>, name: Option<Box<[u8]>>, stat: Stat },
     /// Read a pipe to its end, as a file.
@@ -82,7 +84,8 @@ impl JobSender {
         {
             self.bytes += stat.size.min(SMALL_FILE_BYTES);
         }
-        self.needs_reading |= !matches!(item.work, Work::Keep(_) | Work::Adopt(_));
+        self.needs_reading |=
+            !matches!(item.work, Work::Keep(_) | Work::Adopt(_) | Work::LeaveOut { .. });
         self.items.push(item);
         if self.items.len() >= JOB_MAX_ITEMS || self.bytes >= JOB_MAX_BYTES {
             self.flush(meters)?;
@@ -134,6 +137,9 @@ fn kept(item: Planned) -> Option<Piece> {
     match item.work {
         Work::Keep(entry) => Some(Piece::Entry { path: item.path, entry, change: item.change }),
         Work::Adopt(leaf) => Some(Piece::Leaf(leaf)),
+        Work::LeaveOut { rule, too_large_bytes } => {
+            Some(Piece::LeftOut(LeftOut { path: item.path, rule, too_large_bytes }))
+        }
         Work::Read { .. } | Work::Pipe { .. } | Work::Directory { .. } | Work::StatOnly { .. } => {
             None
         }

@@ -24,6 +24,7 @@ use super::unread::Unread;
 use super::walk::Walk;
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::filter::exclude::RulesMet;
+use crate::item_fate::ItemWatcher;
 use crate::pipeline::budget::Budget;
 use crate::pipeline::concurrency::Concurrency;
 use crate::records::lost::Lost;
@@ -321,6 +322,8 @@ impl<'a> Stages<'a> {
         let (session, cache) = (self.grant.session, &self.cache);
         let parents = Parents::open(access, session, cache, &self.series, parents, &self.shared);
         let (parents, system) = ((parents, fingerprints), (&reading.mounts, &reading.owners));
+        let watcher = self.shared.run.items_watcher();
+        let tells_taken = watcher.is_some_and(ItemWatcher::wants_taken);
         Plan {
             options,
             shared: &self.shared,
@@ -330,7 +333,7 @@ impl<'a> Stages<'a> {
             exclude: Arc::new(options.exclude.clone()),
             met: RulesMet::none_of(&options.exclude),
             repository: access.config.clone(),
-            items: Items::new(options, &access.keys, system, meters, parents, out),
+            items: Items::new(options, &access.keys, system, meters, parents, out, tells_taken),
             named: named(&options.sources),
             added: 0,
             unmet: inner(&options.sources),

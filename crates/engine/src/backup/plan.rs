@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
-use holdall_format::RepositoryConfig;
-use holdall_meter::counted;
+use holdall_format::{RepositoryConfig, Shown};
+use holdall_meter::{counted, size};
 use holdall_sys::{Dir, FileKind, Name, Stat, disk, stat};
 use holdall_tree::PathKey;
 
@@ -33,6 +33,17 @@ pub(super) trait ItemSink {
     /// # Errors
     /// What keeps the plan from going on.
     fn add(&mut self, path: PathKey, stat: Stat, work: Work) -> Result<(), EngineError>;
+
+    /// Takes a path that a rule leaves out, the rule in words, and how long a file is that is left out for that.
+    ///
+    /// # Errors
+    /// As [`ItemSink::add`].
+    fn left_out(
+        &mut self,
+        path: PathKey,
+        rule: String,
+        too_large_bytes: Option<u64>,
+    ) -> Result<(), EngineError>;
 
     /// Takes a directory that is nowhere: one above a source that is recorded elsewhere.
     ///
@@ -110,6 +121,14 @@ impl Nothing {
             Self::IsWanted => "if that is meant, say --accept-empty",
         }
     }
+}
+
+/// The option that leaves out other file systems.
+const ONE_FILE_SYSTEM: &str = "--one-file-system";
+
+/// A rule that leaves out what is in a directory, and not the directory.
+fn content_by(rule: &str) -> String {
+    format!("what is in it, {rule}")
 }
 
 const NOT_ENTERED: &str = "lies on another file system, cannot be looked at and is left out";
@@ -278,7 +297,7 @@ impl<F: ItemSink> Plan<'_, F> {
             let Some(path) = path else { continue };
             // Before it is looked at: what is left out need not answer.
             if let Some(kind) = kind
-                && self.leaves_out(&mut frames, &path, kind)
+                && self.leaves_out(&mut frames, &path, kind)?
             {
                 continue;
             }
@@ -298,7 +317,13 @@ impl<F: ItemSink> Plan<'_, F> {
                     continue;
                 }
             };
-            if kind != Some(stat.kind) && self.leaves_out(&mut frames, &path, stat.kind) {
+            if kind != Some(stat.kind) && self.leaves_out(&mut frames, &path, stat.kind)? {
+                continue;
+            }
+            if let Some(limit_bytes) = self.exceeded_limit(&path, &stat) {
+                frames.last_mut().into_iter().for_each(|frame| frame.leaves_out = true);
+                let rule = format!("--exclude-larger-than {}", size(limit_bytes));
+                self.items.left_out(path, rule, Some(stat.size))?;
                 continue;
             }
             self.unmet.remove(&path);
@@ -309,9 +334,12 @@ impl<F: ItemSink> Plan<'_, F> {
             let Some(frame) = frames.last_mut() else { break };
             let stays_on = match self.wanted(frame.stays_on, &path, &stat) {
                 Wanted::Whole(stays_on) if stat.kind == FileKind::Dir => stays_on,
-                Wanted::Whole(_) | Wanted::Itself => {
+                wanted @ (Wanted::Whole(_) | Wanted::Itself) => {
                     let work = frame.read(stat);
-                    self.add_no_folder(path, stat, work)?;
+                    self.add_no_folder(path.clone(), stat, work)?;
+                    if matches!(wanted, Wanted::Itself) && stat.kind == FileKind::Dir {
+                        self.items.left_out(path, content_by(ONE_FILE_SYSTEM), None)?;
+                    }
                     continue;
                 }
                 Wanted::Nothing => continue,
@@ -381,16 +409,29 @@ impl<F: ItemSink> Plan<'_, F> {
     }
 
     /// Whether rules leave out what lies in the innermost of `frames`; then notes that.
-    fn leaves_out(&mut self, frames: &mut [Frame], path: &PathKey, kind: FileKind) -> bool {
-        if !self.is_excluded(frames, path, kind == FileKind::Dir) {
-            return false;
-        }
+    fn leaves_out(
+        &mut self,
+        frames: &mut [Frame],
+        path: &PathKey,
+        kind: FileKind,
+    ) -> Result<bool, EngineError> {
+        let Some(rule) = self.excluding_rule(frames, path, kind == FileKind::Dir) else {
+            return Ok(false);
+        };
         frames.last_mut().into_iter().for_each(|frame| frame.leaves_out = true);
         // A list of paths may name what a rule is there for.
         if self.unmet.remove(path) {
             self.unmet.retain(|below| !path.is_ancestor_of(below));
         }
-        true
+        self.items.left_out(path.clone(), rule, None)?;
+        Ok(true)
+    }
+
+    /// The length that a file may have, if it has more and is no source itself.
+    fn exceeded_limit(&self, path: &PathKey, stat: &Stat) -> Option<u64> {
+        let limit_bytes = self.options.exclude.larger_than_bytes?;
+        let is_too_large = stat.kind == FileKind::File && stat.size > limit_bytes;
+        (is_too_large && !self.named.contains(path)).then_some(limit_bytes)
     }
 
     /// Looks at what is in a directory, which may not answer.
@@ -511,8 +552,9 @@ impl<F: ItemSink> Plan<'_, F> {
         if is_empty {
             self.tell_nothing(&path, Nothing::IsThere)?;
         }
-        if self.options.exclude.excludes_content(&listed.dir, &self.met) {
+        if let Some(rule) = self.options.exclude.excluding_content(&listed.dir, &self.met) {
             self.walk.discard(&listed);
+            self.items.left_out(path.clone(), content_by(&rule), None)?;
             self.tell_nothing(&path, Nothing::IsWanted)?;
             return Ok(None);
         }
@@ -625,18 +667,23 @@ impl<F: ItemSink> Plan<'_, F> {
         Some(rules)
     }
 
-    fn is_excluded(&self, frames: &[Frame], path: &PathKey, is_dir: bool) -> bool {
+    /// The rule that leaves a path out, in words, if one does.
+    fn excluding_rule(&self, frames: &[Frame], path: &PathKey, is_dir: bool) -> Option<String> {
         let patterns = &self.options.exclude.patterns;
         let has_local_rules = frames.last().is_some_and(|frame| frame.is_ruled);
         if patterns.is_empty() && !has_local_rules {
-            return false;
+            return None;
         }
         let absolute = path.to_absolute();
-        let local = || {
-            let rules = frames.iter().rev().filter_map(|frame| frame.rules.as_ref());
-            rules.into_iter().find_map(|rules| rules.says(&absolute, is_dir))
-        };
-        patterns.says_noting(&absolute, is_dir, &self.met.patterns).or_else(local).unwrap_or(false)
+        if let Some(decision) = patterns.decide_noting(&absolute, is_dir, &self.met.patterns) {
+            return decision.leaves_out.then(|| decision.pattern());
+        }
+        let ruled = frames.iter().rev().filter_map(|frame| Some((frame, frame.rules.as_ref()?)));
+        let mut decisions =
+            ruled.filter_map(|(frame, rules)| Some((frame, rules.decide(&absolute, is_dir)?)));
+        let (frame, decision) = decisions.next().filter(|(_, decision)| decision.leaves_out)?;
+        let folder = Shown(&frame.path.to_absolute()).to_string();
+        Some(format!("{} in {}/.holdallignore", decision.pattern(), folder.trim_end_matches('/')))
     }
 }
 

@@ -62,6 +62,12 @@ pub struct BackupSummary {
     pub files_unsettled: u64,
     /// Files and the like that were gone before they were read.
     pub files_vanished: u64,
+    /// Paths that rules leave out; what lies below them is not counted.
+    pub items_left_out: u64,
+    /// Of these, files that are too large.
+    pub files_too_large: u64,
+    /// Their bytes.
+    pub bytes_too_large: u64,
     /// Patterns and marks that met nothing, as they were given.
     pub rules_unmatched: Vec<String>,
     /// The stages' counters, in the order of the pipeline.
@@ -80,6 +86,9 @@ impl From<Counts> for BackupSummary {
             items: counts.items,
             bytes: counts.bytes,
             leaves_adopted: counts.leaves_adopted,
+            items_left_out: counts.items_left_out,
+            files_too_large: counts.files_too_large,
+            bytes_too_large: counts.bytes_too_large,
             ..Self::default()
         }
     }

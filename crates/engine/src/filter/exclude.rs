@@ -7,6 +7,7 @@ use std::io::{self, Read};
 
 use holdall_sys::{Dir, FileKind, Listing, Name};
 
+use crate::filter::patterns::Decision;
 use crate::{Met, Patterns};
 
 const IGNORE_FILE: &[u8] = b".holdallignore";
@@ -23,19 +24,23 @@ pub struct ExcludeRules {
     pub caches: bool,
     /// Names of files whose presence leaves out the content of their directory.
     pub if_present: Vec<Vec<u8>>,
+    /// Files with more bytes are left out, unless they are sources themselves.
+    pub larger_than_bytes: Option<u64>,
 }
 
 impl ExcludeRules {
-    /// Whether the content of a directory is left out; its own entry stays.
-    pub(crate) fn excludes_content(&self, dir: &Dir, met: &RulesMet) -> bool {
-        let mut is_marked = false;
+    /// The rule that leaves out the content of a directory, as it was given, if one does; the directory's own entry
+    /// stays.
+    pub(crate) fn excluding_content(&self, dir: &Dir, met: &RulesMet) -> Option<String> {
+        let mut mark = None;
         for (at, name) in self.if_present.iter().enumerate() {
             if Name::new(name).is_ok_and(|name| dir.stat(name).is_ok()) {
                 met.marks.note(at);
-                is_marked = true;
+                mark = mark.or(Some(name));
             }
         }
-        is_marked || (self.caches && is_cache(dir))
+        let is_cache = || (self.caches && is_cache(dir)).then(|| "--exclude-caches".to_owned());
+        mark.map(|name| mark_as_given(name)).or_else(is_cache)
     }
 
     /// Those that met nothing, as they were given.
@@ -43,8 +48,7 @@ impl ExcludeRules {
         let patterns = self.patterns.unmet(&met.patterns).into_iter();
         let patterns = patterns.map(|text| String::from_utf8_lossy(text).into_owned());
         let marks = self.if_present.iter().enumerate().filter(|(at, _)| !met.marks.has(*at));
-        let mark = |name: &[u8]| format!("--exclude-if-present {}", String::from_utf8_lossy(name));
-        patterns.chain(marks.map(|(_, name)| mark(name))).collect()
+        patterns.chain(marks.map(|(_, name)| mark_as_given(name))).collect()
     }
 
     /// Whether a directory with these names may have rules or a mark of its own.
@@ -53,6 +57,11 @@ impl ExcludeRules {
             || (self.caches && has_name(names, CACHE_TAG_FILE))
             || self.if_present.iter().any(|name| has_name(names, name))
     }
+}
+
+/// The rule that leaves out the content of what holds that name.
+fn mark_as_given(name: &[u8]) -> String {
+    format!("--exclude-if-present {}", String::from_utf8_lossy(name))
 }
 
 /// Which of the rules met something.
@@ -123,9 +132,9 @@ impl LocalRules {
         Some((Self(patterns), problems))
     }
 
-    /// `Some(true)` leaves the path out, `Some(false)` takes it back in, `None` says nothing.
-    pub(crate) fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
-        self.0.says(path, is_dir)
+    /// What they say of a path, if anything.
+    pub(crate) fn decide(&self, path: &[u8], is_dir: bool) -> Option<Decision<'_>> {
+        self.0.decide(path, is_dir)
     }
 
     /// The same of what lies below a directory that they leave out, too.

@@ -11,9 +11,10 @@ use holdall_tree::{BuildError, BuiltNode, Entry, EntryKind, NodeKind, PathKey, R
 
 use super::ask::{Gather, Wish};
 use super::meters::StoringMeters;
-use super::piece::{AdoptedLeaf, Piece, Settled};
+use super::piece::{AdoptedLeaf, LeftOut, Piece, Settled};
 use super::shared::Shared;
 use crate::cache::leaf_cache::NewLeaves;
+use crate::item_fate::ItemFate;
 use crate::records::record::{ChainEnd, NewRecord, publish};
 use crate::run::Amount;
 use crate::{EngineError, UnlockedRepository};
@@ -47,6 +48,12 @@ pub(crate) struct Counts {
     pub(crate) bytes_not_kept: u64,
     /// Leaves of the parent that were taken over whole.
     pub(crate) leaves_adopted: u64,
+    /// Paths that rules leave out; what lies below them is not counted.
+    pub(crate) items_left_out: u64,
+    /// Of these, files that are too large.
+    pub(crate) files_too_large: u64,
+    /// Their bytes.
+    pub(crate) bytes_too_large: u64,
 }
 
 /// The assembling thread.
@@ -141,11 +148,17 @@ impl Assembler<'_> {
             }
             Piece::Entry { path, entry, change } => {
                 if self.dry_run || self.push(&path, &entry)? {
-                    self.count(&entry, change.settle(&entry));
+                    let change = change.settle(&entry);
+                    self.tell(&path, change.fate());
+                    self.count(&entry, change);
                 }
                 Ok(())
             }
             Piece::Leaf(leaf) => self.adopt(*leaf),
+            Piece::LeftOut(left_out) => {
+                self.leave_out(&left_out);
+                Ok(())
+            }
         }
     }
 
@@ -184,6 +197,22 @@ impl Assembler<'_> {
         drop(sink);
         self.leaves.add(&id, Some(fingerprint));
         Ok(())
+    }
+
+    fn leave_out(&mut self, LeftOut { path, rule, too_large_bytes }: &LeftOut) {
+        let counts = &mut self.counts;
+        counts.items_left_out += 1;
+        counts.files_too_large += u64::from(too_large_bytes.is_some());
+        counts.bytes_too_large =
+            counts.bytes_too_large.saturating_add(too_large_bytes.unwrap_or(0));
+        self.tell(path, ItemFate::LeftOut(rule));
+    }
+
+    /// Tells what became of a path, if anybody wants to know.
+    fn tell(&self, path: &PathKey, fate: ItemFate<'_>) {
+        if let Some(watcher) = self.shared.run.items_watcher() {
+            watcher.tell(&path.to_absolute(), fate);
+        }
     }
 
     fn count(&mut self, entry: &Entry, change: Settled) {

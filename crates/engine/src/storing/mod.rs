@@ -29,7 +29,7 @@ pub(crate) use assemble::{Assembled, Counts, Results};
 pub(crate) use level::LEVELS;
 pub(crate) use meters::StoringMeters;
 pub use pace::PUT_TARGET_BYTES;
-pub(crate) use piece::{AdoptedLeaf, Change, NewChunk, Piece};
+pub(crate) use piece::{AdoptedLeaf, Change, LeftOut, NewChunk, Piece};
 pub(crate) use put::Putter;
 pub(crate) use shared::Shared;
 pub(crate) use stages::{NewSnapshot, Stages, Storing};

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use holdall_format::ObjectId;
 use holdall_tree::{BuiltNode, Entry, Fingerprint, PathKey, WholeLeaf};
 
+use crate::item_fate::ItemFate;
 use crate::pipeline::budget::Grant;
 
 /// How a path compares with the parent snapshot.
@@ -40,6 +41,17 @@ pub(super) enum Settled {
     Unmodified,
 }
 
+impl Settled {
+    /// The same, for whoever watches.
+    pub(super) fn fate(self) -> ItemFate<'static> {
+        match self {
+            Self::New => ItemFate::New,
+            Self::Changed => ItemFate::Changed,
+            Self::Unmodified => ItemFate::Unchanged,
+        }
+    }
+}
+
 /// Bytes to be stored under an id, if the repository does not have them.
 pub(crate) struct NewChunk {
     pub(crate) id: ObjectId,
@@ -62,4 +74,14 @@ pub(crate) enum Piece {
     Node(BuiltNode),
     Entry { path: PathKey, entry: Box<Entry>, change: Change },
     Leaf(Box<AdoptedLeaf>),
+    LeftOut(LeftOut),
+}
+
+/// A path that a rule leaves out.
+pub(crate) struct LeftOut {
+    pub(crate) path: PathKey,
+    /// In words.
+    pub(crate) rule: String,
+    /// How long a file is that is left out for that.
+    pub(crate) too_large_bytes: Option<u64>,
 }

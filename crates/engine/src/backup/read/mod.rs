@@ -21,7 +21,7 @@ use crate::EngineError;
 use crate::backup::job::SMALL_FILE_BYTES;
 use crate::pipeline::budget::Grant;
 use crate::pipeline::concurrency::{Concurrency, Member};
-use crate::storing::{Piece, Shared};
+use crate::storing::{LeftOut, Piece, Shared};
 
 /// The least capacity of a job's buffer.
 const BUFFER_MIN_BYTES: usize = 64 << 10;
@@ -145,6 +145,10 @@ impl<'a> JobReader<'a> {
             }
             Work::Adopt(leaf) => {
                 self.pieces.push(Piece::Leaf(leaf));
+                return Ok(());
+            }
+            Work::LeaveOut { rule, too_large_bytes } => {
+                self.pieces.push(Piece::LeftOut(LeftOut { path, rule, too_large_bytes }));
                 return Ok(());
             }
             Work::StatOnly { stat } => Ok(self.described_only(&stat)),

@@ -71,6 +71,21 @@ enum Component {
     Glob(Box<[u8]>),
 }
 
+/// What the pattern says that counts for a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decision<'a> {
+    /// Whether the path is left out, and not taken back in.
+    pub(crate) leaves_out: bool,
+    text: &'a [u8],
+}
+
+impl Decision<'_> {
+    /// The pattern as it was given.
+    pub(crate) fn pattern(&self) -> String {
+        String::from_utf8_lossy(self.text).into_owned()
+    }
+}
+
 impl Patterns {
     /// None yet, for paths below the directory at absolute path `base`.
     pub fn below(base: &[u8]) -> Self {
@@ -149,17 +164,27 @@ impl Patterns {
 
     /// As [`Self::says`], and notes in `met` which of them match the path, whichever of them counts.
     pub fn says_noting(&self, path: &[u8], is_dir: bool, met: &Met) -> Option<bool> {
+        self.decide_noting(path, is_dir, met).map(|decision| decision.leaves_out)
+    }
+
+    /// The same with the pattern that counts.
+    pub(crate) fn decide_noting(
+        &self,
+        path: &[u8],
+        is_dir: bool,
+        met: &Met,
+    ) -> Option<Decision<'_>> {
         let below = path.strip_prefix(&self.base[..]).filter(|below| !below.is_empty())?;
         let names: Vec<&[u8]> = below.split(|&byte| byte == b'/').collect();
-        let mut says = None;
+        let mut decision = None;
         for (pattern, met) in self.patterns.iter().zip(&met.0).rev() {
-            let is_asked = says.is_none() || !met.load(Ordering::Relaxed);
+            let is_asked = decision.is_none() || !met.load(Ordering::Relaxed);
             if is_asked && pattern.matches(&names, is_dir) {
                 met.store(true, Ordering::Relaxed);
-                says = says.or(Some(!pattern.takes_back));
+                decision = decision.or(Some(pattern.decision()));
             }
         }
-        says
+        decision
     }
 
     /// Those, as they were given, that leave something out and met nothing.
@@ -172,13 +197,18 @@ impl Patterns {
     /// `Some(true)` if the last pattern that matches an absolute path leaves it out, `Some(false)` if
     /// it takes it back in, `None` if none matches it.
     pub fn says(&self, path: &[u8], is_dir: bool) -> Option<bool> {
+        self.decide(path, is_dir).map(|decision| decision.leaves_out)
+    }
+
+    /// The same with the pattern that counts.
+    pub(crate) fn decide(&self, path: &[u8], is_dir: bool) -> Option<Decision<'_>> {
         let below = path.strip_prefix(&self.base[..]).filter(|below| !below.is_empty())?;
         let names: Vec<&[u8]> = below.split(|&byte| byte == b'/').collect();
         self.patterns
             .iter()
             .rev()
             .find(|pattern| pattern.matches(&names, is_dir))
-            .map(|pattern| !pattern.takes_back)
+            .map(Pattern::decision)
     }
 
     /// The same for a path and, where nothing matches it, for the directories above it.
@@ -229,6 +259,10 @@ impl Pattern {
         let components = components.collect::<Result<_, _>>()?;
         let text = Box::default();
         Ok(Some(Self { text, takes_back, dirs_only, any_case, any_depth, components }))
+    }
+
+    fn decision(&self) -> Decision<'_> {
+        Decision { leaves_out: !self.takes_back, text: &self.text }
     }
 
     fn matches(&self, names: &[&[u8]], is_dir: bool) -> bool {
