@@ -40,12 +40,17 @@ impl Folders {
     }
 
     fn resolve(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, Refusal> {
-        let under = |xdg: &str, below_home: &str| match (absolute(variable(xdg)), variable("HOME"))
-        {
+        let under = |xdg: &str, below_home: &str| match (
+            absolute(variable(xdg)),
+            absolute(variable("HOME")),
+        ) {
             (Some(folder), _) => Ok(folder.join("holdall")),
-            (None, Some(home)) => Ok(PathBuf::from(home).join(below_home).join("holdall")),
-            (None, None) => Err(Refusal::new(Exit::Usage, "neither HOME nor XDG folders are set")
-                .hint("set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR")),
+            (None, Some(home)) => Ok(home.join(below_home).join("holdall")),
+            (None, None) => Err(Refusal::new(
+                Exit::Usage,
+                "neither HOME nor XDG folders are set to absolute paths",
+            )
+            .hint("set HOLDALL_CONFIG_DIR and HOLDALL_CACHE_DIR")),
         };
         let own_folder =
             |name: &str| variable(name).map(|folder| below_home(Path::new(&folder))).transpose();
@@ -269,6 +274,7 @@ mod tests {
         let relative = folders(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "c")]).unwrap();
         assert_eq!(relative.config, Path::new("/h/.config/holdall"));
         folders(&[]).unwrap_err();
+        folders(&[("HOME", "h")]).unwrap_err();
     }
 
     #[test]

@@ -80,6 +80,12 @@ fn main() -> ExitCode {
             return ExitCode::from(tell_usage(&error).code());
         }
     };
+    let mut exit = Exit::Failed;
+    holdall_sys::thread::beside_signals(|| exit = run(cli, &matches));
+    ExitCode::from(exit.code())
+}
+
+fn run(cli: Cli, matches: &ArgMatches) -> Exit {
     let output = cli.global.output();
     let app = |()| match cli.command.needs_profile() {
         true if cli.command.goes_on_without_settings() => {
@@ -88,10 +94,10 @@ fn main() -> ExitCode {
         true => App::new(cli.global, output.clone()),
         false => App::without_profile(output.clone()),
     };
-    let checked = has_random_numbers().and_then(|()| parts::check(&command_line(), &matches));
-    let app = checked.and_then(app);
-    let ended = app.and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
-    ExitCode::from(ended.unwrap_or_else(|error| tell(&output, &error)).code())
+    let checked = has_random_numbers().and_then(|()| parts::check(&command_line(), matches));
+    let ended =
+        checked.and_then(app).and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
+    ended.unwrap_or_else(|error| tell(&output, &error))
 }
 
 /// Ends a command with a sentence that a library would end without one.

@@ -61,7 +61,7 @@ pub struct Run {
     vanished: Mutex<Vec<Vec<u8>>>,
     vanished_count: AtomicU64,
     left_out: Mutex<Vec<Problem>>,
-    emptied: Mutex<Vec<Vec<u8>>>,
+    filled: Mutex<Vec<Vec<u8>>>,
     rules_unmet: Mutex<Vec<String>>,
     waits_for: Mutex<Option<(Vec<u8>, Instant)>>,
     stages: Mutex<Option<Stages>>,
@@ -140,7 +140,7 @@ impl Run {
         lock(&self.changed).clear();
         lock(&self.vanished).clear();
         lock(&self.left_out).clear();
-        lock(&self.emptied).clear();
+        lock(&self.filled).clear();
     }
 
     /// Notes something that failed while the run goes on. The first thousand are kept.
@@ -226,15 +226,15 @@ impl Run {
         std::mem::take(&mut *lock(&self.left_out))
     }
 
-    /// Notes a source of which nothing is there any more.
-    pub(crate) fn emptied(&self, path: &[u8]) {
-        lock(&self.emptied).push(path.to_vec());
+    /// Notes a source that has something, or had and is empty now.
+    pub(crate) fn filled(&self, path: &[u8]) {
+        lock(&self.filled).push(path.to_vec());
     }
 
-    /// Takes the sources of which nothing is in the snapshot though one before had something, noted since the last
-    /// call: to be given to the next run.
-    pub fn take_emptied(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut *lock(&self.emptied))
+    /// Takes the sources that have something, or had and are empty now, noted since the last call: to be given to the
+    /// next run.
+    pub fn take_filled(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut *lock(&self.filled))
     }
 
     /// Looks at what is at `path`, which may be somebody who does not answer.

@@ -29,6 +29,8 @@ use crate::{LogSink, ServerError};
 
 /// Threads that wait on sockets.
 const WAITING_THREADS: usize = 2;
+/// The runtime opens so many files, some of them where it panics if it cannot.
+const FILES: usize = 8;
 /// How soon after the start the rules for keeping are applied for the first time.
 const FIRST_HOUSE: Duration = Duration::from_secs(600);
 /// How long ending may take beyond what requests under way are given.
@@ -104,6 +106,8 @@ impl Server {
         holdall_sys::thread::test(least).map_err(|source| {
             ServerError::io("starting the threads of the server on", folder.path(), source)
         })?;
+        holdall_sys::thread::test_files(FILES)
+            .map_err(|source| ServerError::io("opening files for", folder.path(), source))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(WAITING_THREADS)
             .max_blocking_threads(working)

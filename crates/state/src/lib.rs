@@ -10,7 +10,7 @@
 //! directories/DIRECTORY          which repository lies in which directory
 //! clear-parts/REPOSITORY         the last good configuration and wrappings
 //! receipts/REPOSITORY[.amendment] what was acknowledged last
-//! emptied/REPOSITORY             sources that became empty
+//! filled/REPOSITORY              sources that had something in them
 //! lab/MADE-DIGEST.json           reports of the lab
 //! runs/STARTED-RANDOM            what backups and checks came to
 //! speed-history.jsonl            how fast the runs before were
@@ -29,8 +29,8 @@
 //! ```
 
 mod directories;
-mod emptied;
 mod error;
+mod filled_sources;
 mod hex;
 mod identity;
 mod kept_keys;
@@ -43,8 +43,8 @@ mod run_history;
 mod run_notes;
 
 pub use directories::{Directories, Known, directory_name};
-pub use emptied::Emptied;
 pub use error::{Gone, StateError, StateFile};
+pub use filled_sources::FilledSources;
 pub use identity::Identity;
 pub use kept_keys::KeptKeys;
 pub use kept_parts::KeptParts;

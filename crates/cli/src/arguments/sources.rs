@@ -214,7 +214,8 @@ impl Bare {
             () => return None,
         };
         let what = format!("{shown} is a {kind}");
-        let hint = format!("to back up what it gives: cat {shown} | holdall backup /dev/stdin");
+        let reads = if kind == "socket" { "socat -u UNIX-CONNECT:" } else { "cat " };
+        let hint = format!("to back up what it gives: {reads}{shown} | holdall backup /dev/stdin");
         Some(Self { what, alone: "its name", hint })
     }
 }

@@ -16,7 +16,7 @@ use holdall_engine::{
 };
 use holdall_meter::cost::Slowness;
 use holdall_meter::{Verdict, per_second};
-use holdall_state::{Emptied, NOT_THERE, Receipts};
+use holdall_state::{FilledSources, NOT_THERE, Receipts};
 use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
@@ -469,9 +469,10 @@ pub(crate) fn measured(
 ) -> Result<Done> {
     let run = app.run();
     let before = UsageCounters::now(&run);
-    let known = Emptied::in_state(&app.folders.state, &access.config().repository.to_string());
-    let emptied_before = known.paths().to_vec();
-    let options = &BackupOptions { emptied_before, ..options.clone() };
+    let repository = access.config().repository.to_string();
+    let known = FilledSources::in_state(&app.folders.state, &repository);
+    let filled_before = known.paths().clone();
+    let options = &BackupOptions { filled_before, ..options.clone() };
     let forecast = || remembered::forecast(Kind::Backup, app, access).held_by(limit);
     let count = |counting: &_| {
         // What keeps it from being counted is the backup's own to tell.
@@ -499,7 +500,7 @@ pub(crate) fn measured(
         _ => Ok(()),
     };
     let remembered = remembered.and_then(|()| match result.is_ok() && !options.dry_run {
-        true => known.keep(&options.sources, run.take_emptied()),
+        true => known.keep(&options.sources, run.take_filled()),
         false => Ok(()),
     });
     let problems = run.take_problems();

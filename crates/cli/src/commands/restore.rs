@@ -137,8 +137,10 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     done.rules_unmatched = patterns.unmet_excludes();
     let (met, unmet) = (!done.is_nothing(), patterns.unmet_includes());
     done.summary.problems += unmet.len() as u64;
+    let is_anything_new = done.summary.files + done.summary.dirs > 0;
     if let Some(in_place) = in_place.filter(|_| !args.dry_run)
         && in_place.finish()?
+        && is_anything_new
     {
         done.restored_to = Some(in_place.name);
     }

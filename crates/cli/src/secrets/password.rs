@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use crate::config::{Settings, below_home};
 use crate::exit::{Exit, Refusal, exit_of};
-use crate::secrets::password_text::{PASSWORD_MAX_BYTES, not_utf8, oddity, read, text_of};
+use crate::secrets::password_text::{PASSWORD_MAX_BYTES, checked, not_utf8, oddity, read, text_of};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::little_memory::fits_memory;
 use crate::terminal::output::Output;
@@ -58,6 +58,9 @@ pub(crate) const PASSWORD: Names =
 pub(crate) const FROM_PASSWORD: Names =
     Names { what: "password", flag: "--from-password-file", variable: "HOLDALL_FROM_PASSWORD" };
 
+/// Gives a new password of a repository that exists.
+const NEW_PASSWORD: &str = "HOLDALL_NEW_PASSWORD";
+
 /// What an administrator of a server handed out for deletions.
 pub(crate) const ADMIN_TOKEN: Names =
     Names { what: "token", flag: "--admin-token-file", variable: "HOLDALL_ADMIN_TOKEN" };
@@ -89,7 +92,7 @@ impl Passwords {
         } else if let Some(command) = variable("_COMMAND")? {
             Some(Source::Command(command))
         } else if let Some(password) = variable("")? {
-            Some(Source::Variable(Zeroizing::new(password)))
+            Some(Source::Variable(checked(&password, names.what, names.variable)?))
         } else if let Some(file) = &settings.password_file {
             Some(Source::File(file.clone()))
         } else {
@@ -164,7 +167,9 @@ pub(crate) fn chosen_anew(
 ) -> Result<Zeroizing<String>> {
     let given = match file {
         Some(file) => Some(interrupt.while_waiting(|| from_file(file, PASSWORD.what))?),
-        None => variable("HOLDALL_NEW_PASSWORD")?.map(Zeroizing::new),
+        None => variable(NEW_PASSWORD)?
+            .map(|password| checked(&password, PASSWORD.what, NEW_PASSWORD))
+            .transpose()?,
     };
     match given {
         Some(password) if password.is_empty() => Err(empty().into()),
@@ -252,8 +257,14 @@ pub(crate) fn explained(error: anyhow::Error, password: &str) -> anyhow::Error {
 /// Takes a new password, and says what in it may not be meant.
 ///
 /// # Errors
-/// As for [`fits_memory`].
+/// [`Refusal`] for a zero byte; as for [`fits_memory`].
 pub(crate) fn take_new(output: &Output, password: &str) -> Result<()> {
+    if password.contains('\0') {
+        // Zeros at the end of a password are as none to what stretches it.
+        let message = "the new password has a zero byte in it, as UTF-16 and binary files do";
+        let hint = "give it as text; what is binary, as `base64` writes it";
+        return Err(Refusal::new(Exit::Usage, message).hint(hint).into());
+    }
     if let Some(oddity) = oddity(password) {
         output.note(format_args!("the new password is hard to type: {oddity}"));
     }

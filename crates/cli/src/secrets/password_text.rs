@@ -29,13 +29,28 @@ pub(crate) fn read(from: impl Read) -> io::Result<Zeroizing<Vec<u8>>> {
 /// [`Refusal`] if it is too long, or no text.
 pub(crate) fn text_of(bytes: &[u8], what: &str, place: &str) -> Result<Zeroizing<String>, Refusal> {
     if bytes.len() > PASSWORD_MAX_BYTES {
-        let message = format!("the {what} from {place} is longer than {PASSWORD_MAX_BYTES} bytes");
-        return Err(Refusal::new(Exit::Usage, message).hint(CUT));
+        return Err(too_long(what, place));
     }
     match str::from_utf8(bytes) {
         Ok(text) => Ok(Zeroizing::new(without_line_end(text).to_owned())),
         Err(_) => Err(not_utf8(&format!("the {what} from {place}"))),
     }
+}
+
+/// A password that is not too long.
+///
+/// # Errors
+/// [`Refusal`] if it is.
+pub(crate) fn checked(text: &str, what: &str, place: &str) -> Result<Zeroizing<String>, Refusal> {
+    match text.len() <= PASSWORD_MAX_BYTES {
+        true => Ok(Zeroizing::new(text.to_owned())),
+        false => Err(too_long(what, place)),
+    }
+}
+
+fn too_long(what: &str, place: &str) -> Refusal {
+    let message = format!("the {what} from {place} is longer than {PASSWORD_MAX_BYTES} bytes");
+    Refusal::new(Exit::Usage, message).hint(CUT)
 }
 
 /// The refusal of what is not UTF-8, which may be a secret.

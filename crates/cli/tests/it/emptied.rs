@@ -36,6 +36,27 @@ fn a_source_that_was_emptied_is_told_until_it_has_something_again_or_that_is_mea
 }
 
 #[test]
+fn a_source_that_was_emptied_is_told_whatever_else_is_backed_up_with_it() {
+    let machine = Machine::new();
+    let [repo, disk, other] = ["repo", "disk", "other"].map(|name| machine.path(name));
+    machine.init(&["-r", text(&repo)]);
+    for source in [&disk, &other] {
+        fs::create_dir(source).unwrap();
+        fs::write(source.join("file"), "x").unwrap();
+    }
+    let back_up =
+        |more: &[&str]| machine.run([&["backup", "-r", text(&repo), text(&disk)], more].concat());
+    back_up(&[]).expect(0);
+    fs::remove_file(disk.join("file")).unwrap();
+    for more in [&[text(&other)][..], &[], &[text(&other)]] {
+        let told = back_up(more).expect(3);
+        assert!(told.stderr.contains("is its disk mounted?"), "{more:?}: {}", told.stderr);
+    }
+    back_up(&["--accept-empty", text(&disk)]).expect(0);
+    back_up(&[text(&other)]).expect(0);
+}
+
+#[test]
 fn a_source_within_another_that_was_emptied_is_not_forgotten_while_it_is_not_there() {
     let machine = Machine::new();
     let [repo, source, inner] = ["repo", "source", "source/inner"].map(|name| machine.path(name));

@@ -57,6 +57,9 @@ fn a_file_comes_back_where_it_was_and_beside_what_is_there() {
     assert!(other.ends_with("-2"), "{other}");
     assert_eq!(names(&letters).len(), 4, "{:?}", names(&letters));
 
+    let skipped = restore(&["--overwrite", "never"]).expect(0).stdout;
+    assert!(!skipped.contains("restored as"), "{skipped}");
+
     restore(&["-n"]).expect(0);
     assert_eq!(names(&letters).len(), 4);
     restore(&["--overwrite", "always"]).expect(0);

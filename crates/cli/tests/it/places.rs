@@ -86,6 +86,12 @@ fn a_password_is_taken_whole_or_refused_and_never_told() {
     run(b"pw\r\n", &snapshots).expect(0);
     let [second, second_kit] = ["other", "k"].map(|name| machine.path(name));
     let other = ["init", "-r", text(&second), "--recovery-kit", text(&second_kit)];
+    let refused = run(b"pw\0", &other).expect(2).stderr;
+    assert!(refused.contains("zero byte"), "{refused}");
+    let too_long = "x".repeat(4097);
+    let mut command = machine.command(other);
+    let refused = Outcome::of(command.env("HOLDALL_PASSWORD", &too_long)).expect(2).stderr;
+    assert!(refused.contains("longer than 4096 bytes"), "{refused}");
     let noted = run(b"pw\n\n", &other).expect(0).stderr;
     assert!(noted.contains("empty line"), "{noted}");
 }

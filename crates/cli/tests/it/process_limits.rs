@@ -153,7 +153,7 @@ fn with_few_open_files_it_is_not_the_server_that_can_not_be_reached() {
     machine.pair_with(&server);
     let source = machine.path("source");
     fs::create_dir(&source).unwrap();
-    for files in 12..=16 {
+    for files in 9..=16 {
         let limit = format!("--nofile={files}");
         let by = ["bash", "-c", CLOSES_ALL_ELSE, "bash", "prlimit", &limit];
         let ended = machine.run_by(&by, ["backup", source.to_str().unwrap()]);

@@ -1,6 +1,7 @@
 //! Mounts that cannot be looked at: one that is dead, and one that does not answer.
 
 use std::fs;
+use std::time::Duration;
 
 use holdall_testkit::Process;
 use rustix::process::Signal;
@@ -34,6 +35,18 @@ fn a_mount_that_does_not_answer_is_left_out_by_a_rule_and_else_said() {
         "{said}"
     );
     send_signal(&waiting, Signal::INT);
+    Outcome::of_process(waiting).expect(130);
+
+    // Who waits for it elsewhere is ended by a second signal, be it that nothing is said.
+    let target = point.join("out");
+    machine.run(with(&["--exclude", "disk"])).expect(0);
+    let restore = ["restore", "-r", text(&repo), "latest", text(&target)];
+    let waiting = Process::spawn(&mut machine.command_by(&merged, restore)).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    for _ in 0..2 {
+        send_signal(&waiting, Signal::INT);
+        std::thread::sleep(Duration::from_millis(500));
+    }
     Outcome::of_process(waiting).expect(130);
 
     // Dead, it can be looked at, and is not there.

@@ -1,5 +1,6 @@
 //! What to back up, and how.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,9 +30,9 @@ pub struct BackupOptions {
     pub pipes: Vec<(Vec<u8>, Arc<File>)>,
     /// Sources of which nothing may be in the snapshot, by where they are recorded.
     pub accept_empty: Vec<Vec<u8>>,
-    /// Sources of which a run before had nothing any more that once had something: [`Run::take_emptied`](crate::Run)
-    /// gave them. They are told again.
-    pub emptied_before: Vec<Vec<u8>>,
+    /// Sources that had something in a run before: [`Run::take_filled`](crate::Run) gave them. If one has nothing now,
+    /// that is told.
+    pub filled_before: BTreeSet<Vec<u8>>,
     /// Tags of the snapshot.
     pub tags: Vec<String>,
     /// The host's name, part of the series.
@@ -70,7 +71,7 @@ impl BackupOptions {
             sources,
             pipes: Vec::new(),
             accept_empty: Vec::new(),
-            emptied_before: Vec::new(),
+            filled_before: BTreeSet::new(),
             tags: Vec::new(),
             host,
             user: String::new(),

@@ -193,8 +193,8 @@ impl<F: ItemSink> Plan<'_, F> {
         for path in &self.unmet {
             // The walk is past what the snapshot before has of it: what is known from earlier runs stays known.
             let absolute = path.to_absolute();
-            if self.options.emptied_before.contains(&absolute) {
-                self.shared.run.emptied(&absolute);
+            if self.options.filled_before.contains(&absolute) {
+                self.shared.run.filled(&absolute);
             }
             // Whatever lies below it is left out with it.
             if !told.is_some_and(|told| told.is_ancestor_of(path)) {
@@ -355,7 +355,11 @@ impl<F: ItemSink> Plan<'_, F> {
     /// Ends with a directory: all that is in it was planned.
     fn leave(&mut self, done: &Frame) -> Result<(), EngineError> {
         self.walk.discard(&done.listed);
-        match done.leaves_out && done.added_before == self.added {
+        let is_filled = done.added_before != self.added;
+        if is_filled && self.named.contains(&done.path) {
+            self.shared.run.filled(&done.path.to_absolute());
+        }
+        match done.leaves_out && !is_filled {
             true => self.tell_nothing(&done.path, Nothing::IsWanted),
             false => Ok(()),
         }
@@ -603,7 +607,7 @@ impl<F: ItemSink> Plan<'_, F> {
         let before = self.items.count_before(path)?;
         let (words, question) = (why.words(), why.question());
         let had = match before {
-            0 if self.options.emptied_before.contains(&absolute) => {
+            0 if self.options.filled_before.contains(&absolute) => {
                 "an earlier snapshot has more of it".to_owned()
             }
             0 => {
@@ -615,7 +619,7 @@ impl<F: ItemSink> Plan<'_, F> {
             before => format!("the previous snapshot has {} in it", counted(before, "item")),
         };
         self.shared.run.problem(&absolute, format!("{words}, and {had}: {question}"));
-        self.shared.run.emptied(&absolute);
+        self.shared.run.filled(&absolute);
         Ok(())
     }
 
@@ -647,10 +651,10 @@ impl<F: ItemSink> Plan<'_, F> {
         self.unread.note(path)?;
         let absolute = path.to_absolute();
         let had_something = self.named.contains(path)
-            && (self.options.emptied_before.contains(&absolute)
+            && (self.options.filled_before.contains(&absolute)
                 || self.items.count_before(path)? > 0);
         if had_something {
-            self.shared.run.emptied(&absolute);
+            self.shared.run.filled(&absolute);
         }
         Ok(())
     }

@@ -30,14 +30,13 @@ pub fn shown_identity(
     let lost = |reason| RepositoryError::Unreachable { address: hosts.join(", "), reason };
     let config = tls::client_config_for_any(identity.seed()).map_err(refused)?;
     let dialer = Dialer::with_config(hosts.to_vec(), config, options);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let lacking = |error| RepositoryError::io(format!("connecting to {}", hosts.join(", ")), error);
     let failed = |error| match error {
         DialError::Unreachable(reason) => lost(reason),
         DialError::Lacking(error) => lacking(error),
         DialError::WrongServer => lost("it is no holdall server".into()),
     };
-    let runtime = runtime.map_err(|error| failed(DialError::of(error)))?;
+    let runtime = super::stream::runtime().map_err(|error| failed(DialError::of(error)))?;
     let shown = runtime.block_on(ask(&dialer, &options.interrupt));
     // A look-up of a name may hang for longer than anybody waits for it.
     runtime.shutdown_background();

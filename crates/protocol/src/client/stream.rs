@@ -1,6 +1,7 @@
 //! One connection, driven by whoever uses it.
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -97,6 +98,17 @@ pub(super) struct Stream {
     moved_bytes: Arc<AtomicU64>,
 }
 
+/// What a connection runs on.
+///
+/// # Errors
+/// What the system lacks.
+pub(super) fn runtime() -> io::Result<Runtime> {
+    /// What it opens, some of it where it panics if it cannot.
+    const FILES: usize = 8;
+    holdall_sys::thread::test_files(FILES)?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
 impl Stream {
     /// Connects, over `path` if that can be.
     pub(super) fn open(
@@ -104,8 +116,7 @@ impl Stream {
         path: usize,
         interrupt: &AtomicBool,
     ) -> Result<Self, StreamError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(DialError::of)?;
+        let runtime = runtime().map_err(DialError::of)?;
         let opened = runtime.block_on(async {
             tokio::select! {
                 opened = connect(dialer, path) => opened,

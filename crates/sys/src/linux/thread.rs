@@ -27,6 +27,28 @@ pub fn start_alone(work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandl
     Builder::new().spawn(work).map_err(|error| refused(&error))
 }
 
+/// Has `work` done by another thread, and waits for it; by this one if no other may start.
+///
+/// The system gives a signal to the first thread of a process, if that has not blocked it. So that one must not wait for a
+/// file system that does not answer, where no signal is handled.
+pub fn beside_signals(work: impl FnOnce() + Send) {
+    /// As much as the first thread usually has.
+    const STACK_BYTES: usize = 8 << 20;
+    let mut work = Some(work);
+    let mut do_work = || {
+        if let Some(work) = work.take() {
+            work();
+        }
+    };
+    std::thread::scope(|scope| {
+        let started = Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, &mut do_work);
+        if let Err(panic) = started.map_or(Ok(()), |started| started.join()) {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    do_work();
+}
+
 /// Tests that so many threads can be started at once, for what panics where they cannot.
 ///
 /// # Errors
@@ -40,6 +62,15 @@ pub fn test(threads: usize) -> io::Result<()> {
         drop(hold);
         tested
     })
+}
+
+/// Tests that so many files can be opened at once, for what panics where they cannot.
+///
+/// # Errors
+/// What the system says, such as `EMFILE`.
+pub fn test_files(files: usize) -> io::Result<()> {
+    let opened = (0..files).map(|_| std::fs::File::open("/dev/null"));
+    opened.collect::<io::Result<Vec<_>>>().map(drop)
 }
 
 fn refused(error: &io::Error) -> io::Error {
