@@ -12,10 +12,11 @@ const WIRE: &str = "wire";
 const SERVER_DISK: &str = "server disk, fsync";
 const REPOSITORY_DISK: &str = "repository disk, fsync";
 /// The steps that all bytes of a backup take, and what each leans on.
-static STEPS: [(&str, Layer); 5] = [
+static STEPS: [(&str, Layer); 6] = [
     ("source read", Layer::SourceRead),
     ("processor", Layer::ClientCpu),
     (WIRE, Layer::Network),
+    ("server processor", Layer::ServerCpu),
     (SERVER_DISK, Layer::ServerDisk),
     (REPOSITORY_DISK, Layer::ServerDisk),
 ];
@@ -226,6 +227,8 @@ pub(crate) mod tests {
             items_per_second: None,
             reached: name == "first backup",
             used: None,
+            needs: None,
+            disturbed: false,
         };
         let rungs =
             [("source read", 300e6), ("wire", 100e6), (SERVER_DISK, 200e6), ("first backup", 1e6)];

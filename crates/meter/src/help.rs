@@ -6,6 +6,14 @@ use crate::Layer;
 pub(crate) const HELP_FAR_AWAY: &str = "What would help: a server that is nearer, or a way there with less delay, \
     such as a cable and not Wi-Fi, or none through a VPN; a faster wire would change little.";
 
+/// What would help where other programs keep all cores busy.
+pub(crate) const HELP_BESIDE_OTHERS: &str = "What would help: fewer programs beside it, or more cores here; run it again \
+    when nothing else does.";
+
+/// What would help where a quota keeps a process off the processor.
+pub(crate) const HELP_QUOTA: &str = "What would help: a higher quota, such as `CPUQuota=` of the service or the \
+    container's limit; a faster network or server would not help.";
+
 impl Layer {
     /// What would help a run that this layer limits, in a sentence; `figure` is what the layer does now,
     /// where that was measured by itself. Nothing where nothing is known to limit.

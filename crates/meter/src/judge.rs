@@ -6,6 +6,7 @@
 //! because its threads wait for a core in the middle of whatever they do.
 
 use crate::candidate::{self, Candidate};
+use crate::help::{HELP_BESIDE_OTHERS, HELP_FAR_AWAY, HELP_QUOTA};
 use crate::{Layer, RunFigures, StageCounters, Unit, Verdict};
 
 /// A run shorter than this is start-up, whatever its counters say.
@@ -23,6 +24,13 @@ const MOSTLY_THROTTLED: f64 = 0.5;
 /// A process that used at least this share of cores that all were busy is short of them, whoever has the
 /// rest: with less it may only have run beside somebody else's work.
 const PART_OF_THE_CROWD: f64 = 0.25;
+/// With less than this share of the cores, a process beside others that keep all of them busy hardly wanted one.
+const WANTED_CORES: f64 = 0.05;
+/// A stage that was at work for this share of a run limits it even if others keep all cores busy: one that only
+/// waits for a core in the middle of its work does less.
+const AT_WORK_ALL_THE_TIME: f64 = 0.9;
+/// How much less sure a verdict is beside other programs on all cores.
+const BESIDE_OTHERS: f64 = 0.75;
 /// Connections that carried bytes for this share of a run are full, however short of cores it was: who has no
 /// processor to fill them leaves them empty now and then.
 const PATH_FULL: f64 = 0.7;
@@ -58,6 +66,13 @@ pub fn judge(run: &RunFigures) -> Verdict {
         let is_path_full = run.carrying_share() >= PATH_FULL;
         return if is_path_full { full_path(run) } else { crowded_out(run, &processor) };
     }
+    let crowded = run.busy_share() >= CORES_USED_UP;
+    let by_stages = judge_stages(run, processor.clone());
+    if crowded { beside_others(run, by_stages, &processor) } else { by_stages }
+}
+
+/// Names the busiest stage's layer, of a run that had cores to spare.
+fn judge_stages(run: &RunFigures, processor: Candidate) -> Verdict {
     let mut candidates = candidate::of_stages(run);
     candidates.push(processor);
     candidates.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
@@ -129,7 +144,9 @@ fn one_after_another(run: &RunFigures, layer: Layer, share: f64) -> Verdict {
     );
     let mut verdict = verdict(run, layer, 0.8 * share, share, why);
     verdict.by_distance = layer == Layer::Network;
-    verdict.help = verdict.help_with(None);
+    if verdict.by_distance {
+        verdict.help = Some(HELP_FAR_AWAY.to_owned());
+    }
     verdict
 }
 
@@ -161,36 +178,65 @@ fn full_path(run: &RunFigures) -> Verdict {
 /// The verdict on a run that shared cores which were all at work.
 fn crowded_out(run: &RunFigures, processor: &Candidate) -> Verdict {
     let busy = run.busy_share();
+    let own = processor.utilisation / busy;
+    let (at_work, own_part) = (percent(busy), percent(own));
+    if own >= MOSTLY {
+        let why = format!(
+            "This computer's processor limited the run: its cores were at work for {at_work} of the {:.1} s, \
+             {own_part} of that for this program, and the rest for others, such as a server that runs here.",
+            run.wall_seconds
+        );
+        return verdict(run, Layer::ClientCpu, 0.8 * busy, busy, why);
+    }
     let why = format!(
-        "This computer's processor limited the run: its cores were at work for {} of the {:.1} s, {} of \
-         that for this program, and the rest for others, such as a server that runs here.",
-        percent(busy),
-        run.wall_seconds,
-        percent(processor.utilisation / busy)
+        "Other programs kept this computer's cores busy: they were at work for {at_work} of the {:.1} s, and only \
+         {own_part} of that was for this program.",
+        run.wall_seconds
     );
-    verdict(run, Layer::ClientCpu, 0.8 * busy, busy, why)
+    Verdict {
+        help: Some(HELP_BESIDE_OTHERS.to_owned()),
+        ..verdict(run, Layer::ClientCpu, 0.8 * busy, busy, why)
+    }
+}
+
+/// The verdict on a run that had little of cores which were all at work: its stages look busy while they wait for
+/// one. So only one that worked all the time is named, with less confidence.
+fn beside_others(run: &RunFigures, by_stages: Verdict, processor: &Candidate) -> Verdict {
+    let is_named =
+        !matches!(by_stages.limited_by, Layer::ClientCpu | Layer::Unsure | Layer::Nothing);
+    let is_clear = is_named && by_stages.ratio >= AT_WORK_ALL_THE_TIME;
+    if !is_clear && run.used_share() >= WANTED_CORES {
+        return crowded_out(run, processor);
+    }
+    let explanation = format!(
+        "{} Other programs kept this computer's cores busy for {} of that time.",
+        by_stages.explanation,
+        percent(run.busy_share())
+    );
+    Verdict { explanation, confidence: by_stages.confidence * BESIDE_OTHERS, ..by_stages }
 }
 
 /// The verdict on a run whose process had no processor left.
 fn out_of_processor(run: &RunFigures, processor: &Candidate) -> Verdict {
     let throttled = run.throttled_share();
-    let why = if throttled >= MOSTLY_THROTTLED {
-        format!(
+    let confidence = processor.utilisation.max(0.9);
+    let limited = |why| verdict(run, Layer::ClientCpu, confidence, processor.utilisation, why);
+    if throttled >= MOSTLY_THROTTLED {
+        let why = format!(
             "This computer's processor limited the run: a quota kept the process off it for {} of \
              the {:.1} s.",
             percent(throttled),
             run.wall_seconds
-        )
-    } else {
-        format!(
-            "This computer's processor limited the run: it used {:.1} s of the {:.1} s that its \
-             cores ({:.3}) had to give.",
-            run.process_cpu_seconds,
-            run.wall_seconds * run.cores_available,
-            run.cores_available
-        )
-    };
-    verdict(run, Layer::ClientCpu, processor.utilisation.max(0.9), processor.utilisation, why)
+        );
+        return Verdict { help: Some(HELP_QUOTA.to_owned()), ..limited(why) };
+    }
+    limited(format!(
+        "This computer's processor limited the run: it used {:.1} s of the {:.1} s that its cores ({:.3}) had \
+         to give.",
+        run.process_cpu_seconds,
+        run.wall_seconds * run.cores_available,
+        run.cores_available
+    ))
 }
 
 /// The verdict on a run that waited for memory for this share of its time.
@@ -442,6 +488,41 @@ mod tests {
         figures.process_cpu_seconds = 0.6 * 2.0 * WALL;
         figures.computer_busy_share = Some(0.8);
         assert_eq!(judge(&figures).limited_by, Layer::Network);
+    }
+
+    #[test]
+    fn where_others_have_nearly_all_of_the_cores_stages_that_wait_for_one_are_not_blamed() {
+        let beside_others = |stages| RunFigures {
+            process_cpu_seconds: 0.2 * 2.0 * WALL,
+            computer_busy_share: Some(0.98),
+            ..run(stages)
+        };
+        // Three busy loops beside a backup on two cores: readers and sealers wait for a core.
+        let waiting = vec![
+            stage("read", Layer::SourceRead, 0.65, 0.1, 0.25),
+            stage("seal", Layer::ClientCpu, 0.58, 0.3, 0.0),
+        ];
+        for stages in [waiting, vec![stage("read", Layer::SourceRead, 0.2, 0.1, 0.0)]] {
+            let verdict = judge(&beside_others(stages));
+            assert_eq!(verdict.limited_by, Layer::ClientCpu, "{}", verdict.explanation);
+            let why = &verdict.explanation;
+            assert!(why.contains("Other programs kept this computer's cores busy"), "{why}");
+            assert!(why.contains("20 % of that was for this program"), "{why}");
+            assert!(verdict.help.unwrap().contains("fewer programs beside it"));
+        }
+        // What is at work nearly all the time limits whoever has the cores; but it is less sure.
+        let clear = judge(&beside_others(pipeline(4)));
+        assert_eq!(clear.limited_by, Layer::Network);
+        assert!(clear.explanation.contains("Other programs kept"), "{}", clear.explanation);
+        assert!(clear.confidence < judge(&run(pipeline(4))).confidence);
+    }
+
+    #[test]
+    fn against_a_quota_a_higher_quota_would_help() {
+        let mut figures = run(pipeline(1));
+        figures.cpu_throttled_seconds = Some(0.8 * WALL);
+        let help = judge(&figures).help.unwrap();
+        assert!(help.contains("a higher quota"), "{help}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::figures::counted;
-use crate::help::HELP_FAR_AWAY;
+use crate::help::HELP_BESIDE_OTHERS;
 use crate::{Layer, StageCounters};
 
 /// What a run's speed is counted in.
@@ -63,9 +63,11 @@ pub struct Verdict {
 
 impl Verdict {
     /// Makes the verdict less sure where the step that leans on the layer which limited does much more alone:
-    /// the run used only that share of what it can do. Of what is far away no run uses much.
+    /// the run used only that share of what it can do. Of what is far away, and of a processor that others keep
+    /// busy, no run uses much.
     pub fn weigh_against(&mut self, step: &str, used: f64) {
-        if !(used > 0.0 && used < HARDLY_USED) || self.by_distance {
+        let is_beside_others = self.help.as_deref() == Some(HELP_BESIDE_OTHERS);
+        if !(used > 0.0 && used < HARDLY_USED) || self.by_distance || is_beside_others {
             return;
         }
         self.explanation += &format!(
@@ -80,11 +82,10 @@ impl Verdict {
         );
     }
 
-    /// What would help the layer that limited; `figure` is what that does now, where it was measured.
-    pub fn help_with(&self, figure: Option<&str>) -> Option<String> {
-        match self.by_distance {
-            true => Some(HELP_FAR_AWAY.to_owned()),
-            false => self.limited_by.help(figure),
+    /// Puts what the layer that limited does now into what would help, unless that is not about its speed.
+    pub fn name_figure(&mut self, figure: &str) {
+        if self.help == self.limited_by.help(None) {
+            self.help = self.limited_by.help(Some(figure));
         }
     }
 
@@ -144,9 +145,19 @@ mod tests {
         assert!((doubted.confidence - 0.6).abs() < 1e-9, "{doubted:?}");
         assert!(doubted.explanation.contains("wire alone is 4.0 times"), "{doubted:?}");
         assert!(doubted.help.as_deref().is_some_and(|help| help.contains("uncertain")));
-        let help = |by_distance| verdict(by_distance).help_with(Some("11.8 MB/s")).unwrap();
-        assert!(help(false).contains("a faster wire (11.8 MB/s now)"), "{}", help(false));
-        assert!(help(true).contains("nearer") && !help(true).contains("11.8"), "{}", help(true));
+        let named = |help: &str| {
+            let mut verdict = Verdict { help: Some(help.to_owned()), ..verdict(false) };
+            verdict.name_figure("11.8 MB/s");
+            verdict.help.unwrap()
+        };
+        let usual = named(&Layer::Network.help(None).unwrap());
+        assert!(usual.contains("a faster wire (11.8 MB/s now)"), "{usual}");
+        assert_eq!(named(crate::help::HELP_FAR_AWAY), crate::help::HELP_FAR_AWAY);
+        let help = Some(HELP_BESIDE_OTHERS.to_owned());
+        let others = Verdict { limited_by: Layer::ClientCpu, help, ..verdict(false) };
+        let mut same = others.clone();
+        same.weigh_against("processor", 0.25);
+        assert_eq!(same, others, "the step was measured beside other programs, or is no help here");
         for (by_distance, used) in [(true, 0.25), (false, 0.6), (false, 0.0), (false, f64::NAN)] {
             let mut same = verdict(by_distance);
             same.weigh_against("wire", used);

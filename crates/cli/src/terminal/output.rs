@@ -17,6 +17,31 @@ use serde::Serialize;
 
 use crate::exit::is_closed_pipe;
 
+/// How wide the terminal is that something is written to; `None` if it is none.
+pub(crate) fn columns_of(written_to: impl rustix::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(written_to).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// Text in lines of at most so many letters, of which the later ones are set in; a longer word has one for itself.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let letters = |text: &str| text.chars().count();
+    for word in text.split(' ') {
+        let is_first = lines.len() == 1;
+        let Some(line) = lines.last_mut() else { break };
+        if letters(line) + 1 + letters(word) > columns && !line.trim().is_empty() {
+            lines.push(format!("  {word}"));
+        } else if line.is_empty() && is_first {
+            line.push_str(word);
+        } else {
+            line.push(' ');
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
 /// How to speak.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
@@ -48,6 +73,16 @@ impl Output {
     /// If standard output cannot be written.
     pub(crate) fn say(&self, line: impl Display) -> io::Result<()> {
         if self.json || self.quiet { Ok(()) } else { self.result(line) }
+    }
+
+    /// Says a sentence of the report, on a terminal in lines that break between words.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub(crate) fn prose(&self, text: impl Display) -> io::Result<()> {
+        let text = text.to_string();
+        let Some(columns) = columns_of(io::stdout()) else { return self.say(text) };
+        wrapped(&text, columns).iter().try_for_each(|line| self.say(line))
     }
 
     /// Says a line that is the very result, such as an entry of a list: not with `--json`.
@@ -297,6 +332,24 @@ fn timestamp(nanoseconds: i128) -> jiff::Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prose_breaks_between_words_and_long_words_stay_whole() {
+        let text =
+            "the wire carried all it's cores could give to /a/very/long/path/of/a/report.html";
+        let lines = wrapped(text, 24);
+        assert_eq!(
+            lines,
+            [
+                "the wire carried all",
+                "  it's cores could give",
+                "  to",
+                "  /a/very/long/path/of/a/report.html"
+            ]
+        );
+        assert_eq!(wrapped("- a note", 80), ["- a note"]);
+        assert_eq!(wrapped("", 80), [""]);
+    }
 
     #[test]
     fn a_cause_is_told_once() {

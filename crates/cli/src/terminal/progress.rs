@@ -15,7 +15,7 @@ use holdall_sys::thread;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::terminal::output::{Output, size};
+use crate::terminal::output::{Output, columns_of, size};
 
 /// How often the bar is drawn anew.
 const BAR_PERIOD: Duration = Duration::from_millis(250);
@@ -136,8 +136,7 @@ impl Drop for Meter<'_> {
 
 /// The width of the terminal on standard error.
 fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stderr());
-    size.map_or(80, |size| usize::from(size.ws_col).max(20))
+    columns_of(io::stderr()).map_or(80, |columns| columns.max(20))
 }
 
 fn new_bar() -> ProgressBar {

@@ -92,6 +92,7 @@ fn the_path_to_a_paired_server_has_every_step_and_leaves_nothing_there() {
             "source read",
             "processor",
             "wire",
+            "server processor",
             "server disk, fsync",
             "send file by file",
             "send as one stream",
@@ -115,7 +116,7 @@ fn the_path_to_a_paired_server_has_every_step_and_leaves_nothing_there() {
     assert_eq!(seen(&repositories), stored_before);
     assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
     let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("The ladder") && page.contains(", backup "), "{page}");
+    assert!(page.contains("The ladder") && page.contains(" % used"), "{page}");
     assert!(first["cache"].is_string() && first["limited_by"].is_string(), "{first:#}");
     assert!(page.contains("limited by</th>"), "each backup says what held it back: {page}");
     let which = format!("https://{}, holdall {}", server.address(), env!("CARGO_PKG_VERSION"));

@@ -209,6 +209,11 @@ pub(crate) struct OtherWork {
 
 impl OtherWork {
     pub(crate) fn on_all_cores() -> Self {
+        Self::of_loops(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// So many busy loops.
+    pub(crate) fn of_loops(loops: usize) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let begin = |_| {
             let ended = Arc::clone(&over);
@@ -218,7 +223,7 @@ impl OtherWork {
                 }
             })
         };
-        let working = (0..std::thread::available_parallelism().map_or(1, usize::from)).map(begin);
+        let working = (0..loops).map(begin);
         Self { working: working.collect(), over }
     }
 }

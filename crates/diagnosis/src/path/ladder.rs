@@ -1,27 +1,14 @@
 //! The ladder: what each step can do, how much of it a backup used, and what follows from that.
 
-use holdall_lab::report::{Moment, Rung};
+use holdall_lab::report::{Moment, Needs, Rung};
 use holdall_meter::{Layer, Unit, Verdict};
 
 use super::ran::{Ran, Reached};
 
 /// A step of which so much was used held a backup back that no stage of its own could tell about.
 const USED_UP: f64 = 0.7;
-
-/// What of a step a backup needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
-    /// Its items.
-    Items,
-    /// Its bytes, as they are.
-    Plain,
-    /// The bytes that it sent.
-    Sent,
-    /// The bytes that it stored.
-    Stored,
-    /// Nothing: it is another way to move the same bytes.
-    Copy,
-}
+/// A step that did less alone than the backup needed of it, by more than measurements differ, was disturbed.
+const DISTURBED: f64 = 1.1;
 
 /// A step that was measured alone.
 #[derive(Debug, Clone)]
@@ -54,6 +41,11 @@ impl Step {
             Needs::Stored => (pace.stored, self.bytes),
         };
         can_do.filter(|&can_do| can_do > 0.0).map(|can_do| needed / can_do)
+    }
+
+    /// Whether it did less alone than the backup, which used so much of it.
+    fn is_disturbed(&self, used: f64) -> bool {
+        self.needs != Needs::Copy && used > DISTURBED
     }
 }
 
@@ -101,6 +93,7 @@ impl Ladder {
             return verdict;
         }
         let Some((step, used)) = self.most_used() else { return verdict };
+        let used = used.min(1.0);
         let percent = used * 100.0;
         verdict.explanation += &format!(
             " Of the steps alone, {} was used most: {percent:.0} % of what it can do.",
@@ -108,14 +101,16 @@ impl Ladder {
         );
         if verdict.limited_by == Layer::Unsure && used >= USED_UP {
             verdict.limited_by = step.layer;
-            verdict.confidence = 0.5 * used.min(1.0);
-            verdict.ratio = used.min(1.0);
+            verdict.confidence = 0.5 * used;
+            verdict.ratio = used;
             verdict.ceiling = verdict.achieved / verdict.ratio;
+            verdict.help = step.layer.help(None);
         }
-        let figure = self.figure_of(verdict.limited_by);
-        verdict.help = verdict.help_with(figure.as_deref());
         if let Some((step, used)) = self.used_of(verdict.limited_by) {
             verdict.weigh_against(&step.name, used);
+        }
+        if let Some(figure) = self.figure_of(verdict.limited_by) {
+            verdict.name_figure(&figure);
         }
         verdict
     }
@@ -127,36 +122,85 @@ impl Ladder {
         Some((step, step.used(&self.pace?)?))
     }
 
+    /// The step of which the backup used most. One that was disturbed says nothing.
     fn most_used(&self) -> Option<(&Step, f64)> {
         let pace = self.pace?;
         let steps = self.steps.iter().filter(|step| step.needs != Needs::Copy);
         let used = steps.filter_map(|step| Some((step, step.used(&pace)?)));
-        used.max_by(|(_, one), (_, other)| one.total_cmp(other))
+        let sound = used.filter(|(step, used)| !step.is_disturbed(*used));
+        sound.max_by(|(_, one), (_, other)| one.total_cmp(other))
     }
 
     /// Steps and backups as a report has them.
     fn rungs(&self) -> Vec<Rung> {
-        let step = |step: &Step| Rung {
-            name: step.name.clone(),
-            bytes_per_second: step.bytes,
-            items_per_second: step.items,
-            reached: false,
-            used: self.pace.as_ref().and_then(|pace| step.used(pace)),
+        let step = |step: &Step| {
+            let used = self.pace.as_ref().and_then(|pace| step.used(pace));
+            Rung {
+                name: step.name.clone(),
+                bytes_per_second: step.bytes,
+                items_per_second: step.items,
+                reached: false,
+                used,
+                needs: Some(step.needs),
+                disturbed: used.is_some_and(|used| step.is_disturbed(used)),
+            }
         };
         self.steps.iter().map(step).chain(self.reached.iter().cloned()).collect()
     }
 
-    /// What the step of a layer can do.
+    /// What the step of a layer can do, unless it was disturbed.
     fn figure_of(&self, layer: Layer) -> Option<String> {
-        let step = self.steps.iter().find(|step| step.layer == layer);
+        let is_sound = |step: &&Step| {
+            let used = self.pace.as_ref().and_then(|pace| step.used(pace));
+            !used.is_some_and(|used| step.is_disturbed(used))
+        };
+        let step = self.steps.iter().find(|step| step.layer == layer).filter(is_sound);
         let bytes = step.and_then(|step| step.bytes).map(|rate| Unit::BytesPerSecond.show(rate));
         let items = step.and_then(|step| step.items).map(|rate| Unit::ItemsPerSecond.show(rate));
         bytes.or(items)
     }
 
-    /// Steps and backups, the verdict on the backup, and how that went from moment to moment.
+    /// What the ladder comes to, a sentence each: what the backup did before and after compression, how it stands to
+    /// plain copies, and which steps were disturbed.
+    fn sentences(&self) -> Vec<String> {
+        let Some(pace) = &self.pace else { return Vec::new() };
+        let rate = |value| Unit::BytesPerSecond.show(value);
+        let mut first = format!("The first backup did {} of files", rate(pace.bytes));
+        if pace.stored > 0.0 && pace.bytes > 0.0 {
+            let share = pace.stored / pace.bytes * 100.0;
+            let where_to = if pace.sent > 0.0 { "sent" } else { "stored" };
+            let after = if pace.sent > 0.0 { pace.sent } else { pace.stored };
+            first +=
+                &format!("; after compression to {share:.0} %, {} were {where_to}", rate(after));
+        }
+        let copies = self.steps.iter().filter(|step| step.needs == Needs::Copy);
+        let beside = copies.filter_map(|step| {
+            let times = step.used(pace)?;
+            Some(format!("{times:.1} times as fast as to {}", step.name))
+        });
+        let beside: Vec<_> = beside.collect();
+        let mut said = vec![first + "."];
+        if !beside.is_empty() {
+            said.push(format!("It was {}.", beside.join(" and ")));
+        }
+        let disturbed = self
+            .steps
+            .iter()
+            .filter(|step| step.used(pace).is_some_and(|used| step.is_disturbed(used)));
+        said.extend(disturbed.map(|step| {
+            format!(
+                "{} was disturbed: alone it did less than the backup then reached. Something else ran at that \
+                 time, or the system had cached by then what it read; measure again.",
+                step.name
+            )
+        }));
+        said
+    }
+
+    /// Steps and backups, what they come to, the verdict on the backup, and how that went from moment to moment.
     pub(super) fn end(self) -> Climbed {
-        Climbed { ladder: self.rungs(), verdict: self.verdict, timeline: self.timeline }
+        let sentences = self.sentences();
+        Climbed { ladder: self.rungs(), sentences, verdict: self.verdict, timeline: self.timeline }
     }
 }
 
@@ -165,6 +209,8 @@ impl Ladder {
 pub struct Climbed {
     /// The steps, and the backups beside them.
     pub ladder: Vec<Rung>,
+    /// What these come to, a sentence each.
+    pub sentences: Vec<String>,
     /// What held the backup back, with what the steps alone say of it.
     pub verdict: Option<Verdict>,
     /// How the backup went from moment to moment.
@@ -179,6 +225,8 @@ fn rung(name: &str, ran: &Ran, moved: bool) -> Rung {
         items_per_second: Some(ran.rate(ran.items)),
         reached: true,
         used: None,
+        needs: None,
+        disturbed: false,
     }
 }
 
@@ -195,7 +243,7 @@ mod tests {
             unit: Unit::BytesPerSecond,
             ratio: 0.5,
             explanation: "It is so.".to_owned(),
-            help: None,
+            help: limited_by.help(None),
             by_distance: false,
             stages: Vec::new(),
         }
@@ -248,6 +296,40 @@ mod tests {
         assert_eq!(judged(Layer::SourceRead, 180_000_000).limited_by, Layer::SourceRead);
         // What was too short to tell stays so, however busy a step was meanwhile.
         assert_eq!(judged(Layer::Nothing, 180_000_000).limited_by, Layer::Nothing);
+    }
+
+    #[test]
+    fn a_step_that_did_less_than_the_backup_is_marked_and_no_ceiling() {
+        // The wire did 100 MB/s alone, and 150 MB/s went over it.
+        let ladder = ladder(Layer::Network, 300_000_000);
+        let wire = ladder.rungs().into_iter().find(|rung| rung.name == "wire").unwrap();
+        assert!(wire.disturbed && wire.beside().as_deref() == Some("disturbed"), "{wire:?}");
+        let told = ladder.verdict.clone().unwrap();
+        assert!(told.explanation.contains("source read was used most: 25 %"), "{told:?}");
+        assert!(!told.help.unwrap().contains("100.0 MB/s"), "it does more than that");
+        let sentences = ladder.sentences().join("\n");
+        assert!(sentences.contains("wire was disturbed"), "{sentences}");
+        // A little more is as good as all of it, and nothing is told to be more than 100 %.
+        let full = self::ladder(Layer::Unsure, 210_000_000);
+        let wire = full.rungs().into_iter().find(|rung| rung.name == "wire").unwrap();
+        assert_eq!((wire.disturbed, wire.beside().as_deref()), (false, Some("100 % used")));
+        let told = full.verdict.unwrap();
+        assert!(told.explanation.contains("wire was used most: 100 %"), "{told:?}");
+        assert_eq!((told.limited_by, told.confidence), (Layer::Network, 0.5));
+    }
+
+    #[test]
+    fn what_a_backup_did_is_told_before_and_after_compression_and_beside_copies() {
+        let ladder = ladder(Layer::Network, 96_000_000);
+        let copy = ladder.rungs().into_iter().find(|rung| rung.name == "copy").unwrap();
+        assert_eq!(copy.beside().as_deref(), Some("2.0 times"));
+        assert_eq!(
+            ladder.sentences(),
+            [
+                "The first backup did 100.0 MB/s of files; after compression to 48 %, 48.0 MB/s were sent.",
+                "It was 2.0 times as fast as to copy."
+            ]
+        );
     }
 
     #[test]

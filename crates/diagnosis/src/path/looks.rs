@@ -6,7 +6,7 @@ use std::time::Instant;
 use holdall_engine::Run;
 use holdall_lab::report::Moment;
 
-use super::wire::Wire;
+use super::wire::{ServerCpu, Wire};
 
 /// Looks at a run, one after the other.
 pub(super) struct Looks<'a> {
@@ -14,7 +14,7 @@ pub(super) struct Looks<'a> {
     wire: Option<&'a Wire>,
     begun: Instant,
     last: Look,
-    server: Option<(Instant, f64)>,
+    server: Option<ServerCpu>,
     server_cores: Option<f64>,
     pub(super) moments: Vec<Moment>,
 }
@@ -66,10 +66,10 @@ impl<'a> Looks<'a> {
     /// second.
     fn server_cores(&mut self) -> Option<f64> {
         let told = self.wire.and_then(Wire::server_cpu);
-        if let Some(((at, cpu), (then, before))) = told.zip(self.server)
-            && at > then
+        if let Some((now, before)) = told.zip(self.server)
+            && now.at > before.at
         {
-            let cores = (cpu - before) / (at - then).as_secs_f64();
+            let cores = (now.seconds - before.seconds) / (now.at - before.at).as_secs_f64();
             self.server_cores = Some(cores).filter(|cores| cores.is_finite() && *cores >= 0.0);
         }
         self.server = told;

@@ -11,6 +11,7 @@ use holdall_lab::net::{self, NetRow};
 use holdall_lab::path::{
     CopyTarget, FileByFile, OneStream, Sample, SampleRead, measure_copy, read_into_memory,
 };
+use holdall_lab::report::Needs;
 use holdall_lab::{Measurement, Scratch, Stop, measure_probe};
 use holdall_meter::{LatencyCount, Layer};
 use holdall_protocol::wire::Frames;
@@ -19,11 +20,11 @@ use holdall_sys::cpu::process_cpu_seconds;
 
 use super::PathError;
 use super::client::{Client, Telling};
-use super::ladder::{Ladder, Needs, Step};
+use super::ladder::{Ladder, Step};
 use super::pipeline::Pipeline;
 use super::sent::{SentFiles, SentStream};
 use super::target::{self, Target};
-use super::wire::Wire;
+use super::wire::{ServerCpu, Wire};
 use crate::LabServer;
 
 /// So much of the source goes through the processor's part.
@@ -206,10 +207,18 @@ impl Steps<'_> {
             return Ok(());
         }
         let alone = written(wire, 1, self.stop)?;
+        let before = wire.server_cpu();
         let together = written(wire, PUTS_AT_ONCE, self.stop)?;
+        if let Some(rate) = processor_rate(together.bytes, before, wire.server_cpu()) {
+            self.add("server processor", Layer::ServerCpu, Needs::Sent, (Some(rate), None));
+        }
         let seen = together.row.bytes_per_second.unwrap_or_default();
         let rate = alone.disk_rate.max(seen);
         self.add(self.target.disk_name(), Layer::ServerDisk, Needs::Stored, (Some(rate), None));
+        self.told.note(
+            "The server's disk is told by the server's own clock. The rows of what was written there also have the \
+             wire and the server's processor in them.",
+        );
         Ok([alone, together].iter().try_for_each(|written| self.told.row(&written.row))?)
     }
 
@@ -255,8 +264,18 @@ impl Steps<'_> {
 /// What the server wrote.
 struct Written {
     row: Measurement,
+    bytes: f64,
     /// Bytes a second, by the server's own clock.
     disk_rate: f64,
+}
+
+/// How many bytes a second a server's processor takes over TLS and writes, with all cores that it may keep busy: so many
+/// were written between these two times that it told. `None` where it does not tell, or used too little to count.
+fn processor_rate(bytes: f64, before: Option<ServerCpu>, after: Option<ServerCpu>) -> Option<f64> {
+    let (before, after) = before.zip(after)?;
+    let used = after.seconds - before.seconds;
+    let rate = bytes / used * after.cores?;
+    (used > 0.0 && rate.is_finite() && rate > 0.0).then_some(rate)
 }
 
 /// Has the server write for a while, by so many requests at once.
@@ -294,5 +313,28 @@ fn written(wire: &Wire, at_once: usize, stop: &Stop) -> Result<Written, PathErro
         latency_ns: latency.latency(),
         ..Measurement::new("write at the server, durable", seconds)
     };
-    Ok(Written { row, disk_rate: if disk_seconds > 0.0 { bytes / disk_seconds } else { 0.0 } })
+    Ok(Written {
+        row,
+        bytes,
+        disk_rate: if disk_seconds > 0.0 { bytes / disk_seconds } else { 0.0 },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_servers_processor_does_what_all_of_its_cores_would() {
+        let told = |seconds, cores| Some(ServerCpu { at: Instant::now(), seconds, cores });
+        // A fiftieth of a core, all of it used for a second.
+        let starved = processor_rate(14.5e6, told(3.0, Some(0.02)), told(3.02, Some(0.02)));
+        assert!((starved.unwrap() - 14.5e6).abs() < 1.0, "{starved:?}");
+        // Half a second of two cores.
+        let idle = processor_rate(500e6, told(3.0, Some(2.0)), told(3.5, Some(2.0)));
+        assert!((idle.unwrap() - 2e9).abs() < 1.0, "{idle:?}");
+        assert_eq!(processor_rate(1e6, told(3.0, None), told(3.5, None)), None, "an older server");
+        assert_eq!(processor_rate(1e6, told(3.0, Some(1.0)), told(3.0, Some(1.0))), None);
+        assert_eq!(processor_rate(1e6, None, told(3.0, Some(1.0))), None);
+    }
 }

@@ -25,8 +25,19 @@ pub(super) struct Wire {
     server: Arc<MeasuredServer>,
     /// Whether the server writes what it gets to its disk: older ones do not.
     writes: bool,
-    /// When the server told last what its process had used of the processor, and how much that was.
-    cpu: Mutex<Option<(Instant, f64)>>,
+    /// What the server told last of its process and the processor.
+    cpu: Mutex<Option<ServerCpu>>,
+}
+
+/// What a server told of its process and the processor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ServerCpu {
+    /// When it told.
+    pub(super) at: Instant,
+    /// What the process had used since it began.
+    pub(super) seconds: f64,
+    /// How many cores it may keep busy; older servers do not tell.
+    pub(super) cores: Option<f64>,
 }
 
 impl Wire {
@@ -56,8 +67,8 @@ impl Wire {
         self.writes
     }
 
-    /// When the server told last how many seconds of processor its process had used, and how many.
-    pub(super) fn server_cpu(&self) -> Option<(Instant, f64)> {
+    /// What the server told last of its process and the processor.
+    pub(super) fn server_cpu(&self) -> Option<ServerCpu> {
         *self.cpu.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,7 +82,11 @@ impl Wire {
             return Ok(RequestTimes::default());
         }
         let written = self.server.write(pieces)?;
-        let told = Some((Instant::now(), written.process_cpu_seconds));
+        let told = Some(ServerCpu {
+            at: Instant::now(),
+            seconds: written.process_cpu_seconds,
+            cores: written.cores,
+        });
         *self.cpu.lock().unwrap_or_else(PoisonError::into_inner) = told;
         Ok(RequestTimes {
             receive_seconds: 0.0,

@@ -21,6 +21,10 @@ pub(super) fn of(report: &Report) -> String {
     for fact in report.circumstances.iter().chain(&report.facts) {
         paragraph(&mut card, &format!("{}: {}", fact.name, fact.value));
     }
+    if !report.answers.is_empty() {
+        card.push('\n');
+        report.answers.iter().for_each(|answer| paragraph(&mut card, answer));
+    }
     rows(&mut card, &report.measurements);
     ladder(&mut card, report);
     for words in report.verdicts.iter().filter_map(Verdict::words) {
@@ -124,8 +128,7 @@ fn ladder(card: &mut String, report: &Report) {
         let mark = if rung.reached { " <" } else { "" };
         let speed = rung.bytes_per_second.map(shown::rate).unwrap_or_default();
         let often = rung.items_per_second.map(shown::frequency).unwrap_or_default();
-        let used = rung.used.map(|used| format!("backup {:.0} %", used * 100.0));
-        let (name, used) = (line(&rung.name), used.unwrap_or_default());
+        let (name, used) = (line(&rung.name), rung.beside().unwrap_or_default());
         trimmed(card, &format!("{name:24} {speed:>12} {often:>11} {used:>13} {bar}{mark}"));
     }
 }

@@ -68,8 +68,8 @@ fn item_ladder(report: &Report) -> String {
 fn rungs(report: &Report, title: &str, of: fn(&Rung) -> Option<(f64, String)>) -> String {
     let bar = |rung: &Rung| {
         let (value, mut words) = of(rung)?;
-        if let Some(used) = rung.used {
-            words += &format!(", backup {:.0} %", used * 100.0);
+        if let Some(beside) = rung.beside() {
+            words += &format!(", {beside}");
         }
         Some(Bar { name: rung.name.clone(), value, words, strong: rung.reached })
     };
@@ -200,7 +200,7 @@ mod tests {
         let of = |title: &str| &pictures.iter().find(|picture| picture.title == title).unwrap().svg;
         assert_eq!(of("Speed by size of file").matches("<polyline").count(), 1);
         assert_eq!(of("Processor over time").matches("<polyline").count(), 2);
-        assert!(of("The ladder").contains("117.0 MB/s, backup 75 %"), "{}", of("The ladder"));
+        assert!(of("The ladder").contains("117.0 MB/s, 75 % used"), "{}", of("The ladder"));
         assert!(of("How long requests took: sequential write").contains("p99.9"));
         let by_request = of("Speed by size of request");
         assert!(by_request.contains("sequential write direct"), "{by_request}");

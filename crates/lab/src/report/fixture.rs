@@ -2,7 +2,7 @@
 
 use holdall_meter::{Latency, Layer, StageCounters, Unit, Verdict};
 
-use super::{Fact, Moment, Report, Rung};
+use super::{Fact, Moment, Needs, Report, Rung};
 use crate::Measurement;
 use crate::storage_stack::{DeviceWork, Pattern};
 
@@ -60,6 +60,8 @@ pub(super) fn report() -> Report {
         items_per_second: Some(rate / 1e4),
         reached,
         used: (!reached).then_some(0.75),
+        needs: (!reached).then_some(Needs::Plain),
+        disturbed: false,
     };
     report.ladder = vec![
         rung("source read", 500e6, false),

@@ -43,6 +43,10 @@ pub(super) fn of(report: &Report) -> String {
         command = escaped(&report.command),
         made = escaped(&report.made),
     );
+    if !report.answers.is_empty() {
+        let answers = report.answers.iter().map(|answer| escaped(answer)).collect::<Vec<_>>();
+        let _ = writeln!(page, "<p class=\"answer\">{}</p>", answers.join("<br>\n"));
+    }
     let limited = report.verdicts.iter().filter(|found| found.limited_by != Layer::Nothing);
     limited.for_each(|found| verdict(&mut page, found));
     if !report.notes.is_empty() {

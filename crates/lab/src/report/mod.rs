@@ -64,6 +64,9 @@ pub struct Report {
     /// What held runs back.
     #[serde(default)]
     pub verdicts: Vec<Verdict>,
+    /// What the figures come to, in sentences for people who do not know the rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<String>,
     /// What the figures mean and what would help, a sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -81,9 +84,56 @@ pub struct Rung {
     /// Whether it is the backup itself and no ceiling.
     #[serde(default)]
     pub reached: bool,
-    /// How much of it the backup needed, from 0 to 1, and more where it did better than was measured.
+    /// How much of it the backup needed, from 0 to 1, and more where it did better than was measured; of a copy,
+    /// how many times as fast the backup was.
     #[serde(default)]
     pub used: Option<f64>,
+    /// What of the backup it is compared with; `None` for a backup itself, and in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Needs>,
+    /// Whether it was measured at less than the backup then did, so that it is no ceiling.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disturbed: bool,
+}
+
+/// What of a step a backup needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// Its items.
+    Items,
+    /// The bytes of files, before compression.
+    Plain,
+    /// The bytes that it sent, after compression.
+    Sent,
+    /// The bytes that it stored, after compression.
+    Stored,
+    /// Nothing: it is another way to move the same bytes.
+    Copy,
+}
+
+impl Needs {
+    /// Which bytes a step's rate counts, in words.
+    pub fn bytes_in_words(self) -> &'static str {
+        match self {
+            Self::Items => "",
+            Self::Plain | Self::Copy => "of files",
+            Self::Sent | Self::Stored => "compressed",
+        }
+    }
+}
+
+impl Rung {
+    /// How the backup stands to this step, in words: how much of it was used, or how many times as fast the backup
+    /// was as a copy.
+    pub fn beside(&self) -> Option<String> {
+        let used = self.used?;
+        Some(match self.needs {
+            _ if self.disturbed => "disturbed".to_owned(),
+            Some(Needs::Copy) => format!("{used:.1} times"),
+            _ => format!("{:.0} % used", used.min(1.0) * 100.0),
+        })
+    }
 }
 
 /// Speed at one moment of a run.
@@ -188,6 +238,7 @@ impl Report {
             ladder: Vec::new(),
             timeline: Vec::new(),
             verdicts: Vec::new(),
+            answers: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -47,6 +47,9 @@ pub struct LabWritten {
     pub disk_seconds: f64,
     /// Processor time of the server's process since it began, in seconds.
     pub process_cpu_seconds: f64,
+    /// Cores that the server's process may keep busy (0.2 for a fifth of one); older servers do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<f64>,
 }
 
 /// The body.
@@ -75,6 +78,12 @@ mod tests {
         assert_eq!(encode_lab_taken(&taken), br#"{"bytes":3}"#[..]);
     }
 
+    #[test]
+    fn a_server_that_does_not_tell_its_cores_is_understood() {
+        let times = br#"{"bytes":3,"queue_seconds":0,"cpu_seconds":0,"disk_seconds":0,"process_cpu_seconds":1}"#;
+        assert_eq!(decode_lab_written(times).unwrap().cores, None);
+    }
+
     proptest! {
         #[test]
         fn what_was_taken_reads_back(bytes: u64, version: Option<String>) {
@@ -83,10 +92,17 @@ mod tests {
         }
 
         #[test]
-        fn what_was_written_reads_back(bytes: u64, times: [u32; 4]) {
+        fn what_was_written_reads_back(bytes: u64, times: [u32; 4], cores: Option<u16>) {
             let [queue_seconds, cpu_seconds, disk_seconds, process_cpu_seconds] = times.map(f64::from);
-            let written =
-                LabWritten { bytes, queue_seconds, cpu_seconds, disk_seconds, process_cpu_seconds };
+            let cores = cores.map(f64::from);
+            let written = LabWritten {
+                bytes,
+                queue_seconds,
+                cpu_seconds,
+                disk_seconds,
+                process_cpu_seconds,
+                cores,
+            };
             prop_assert_eq!(decode_lab_written(&encode_lab_written(&written)), Ok(written));
         }
 

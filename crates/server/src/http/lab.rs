@@ -81,6 +81,7 @@ async fn write_to_measure(
         cpu_seconds: times.cpu_seconds,
         disk_seconds: times.disk_seconds,
         process_cpu_seconds: holdall_sys::cpu::process_cpu_seconds(),
+        cores: Some(holdall_sys::cpu::available_cores()),
     })
 }
 

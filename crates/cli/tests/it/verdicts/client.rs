@@ -13,7 +13,7 @@ use super::world::{
 };
 use super::{Row, hold, plant, row};
 use crate::house::{Outcome, files_below, text};
-use crate::plants::{Ration, Squeeze, forget_cached};
+use crate::plants::{OtherWork, Ration, Squeeze, forget_cached};
 
 const PROCESSOR: &[&str] = &["client-cpu"];
 const METADATA: &[&str] = &["source-metadata"];
@@ -31,6 +31,11 @@ pub(super) const ROWS: &[Row] = &[
         ..row("tiny files on a share that is far away", SOURCE, far_tiny_files)
     },
     row("names on a share that is far away", METADATA, far_names),
+    Row { also: says_that_others_had_the_cores, ..row("three busy loops", PROCESSOR, loops) },
+    Row {
+        also: says_that_others_had_the_cores,
+        ..row("three busy loops under a ladder", PROCESSOR, loops_under_a_ladder)
+    },
     row("tiny files to a share that is far away", &["target-write"], far_target),
 ];
 
@@ -153,6 +158,43 @@ fn far_target(planted: bool) -> Option<Value> {
     let args = ["restore", "latest", "--target", text(&target), "--json"];
     // The share keeps no owners, which the exit code tells.
     Some(Outcome::of(&mut world.machine.command(args)).summary())
+}
+
+/// Small files beside half as many busy loops again as there are cores. Without the plant a limit of the client's
+/// own holds the backup back.
+fn loops(planted: bool) -> Option<Value> {
+    let world = World::new();
+    let source = world.machine.path("source");
+    tiny_files(&source, 6_000);
+    let _work = planted.then(busy_loops);
+    let mut backup = world.backup(&source);
+    if !planted {
+        backup.args(["--limit-upload", "2M"]);
+    }
+    Some(summary_of(&mut backup))
+}
+
+/// The same beside `lab path`. Without the plant: over a way that carries 2 MB/s.
+fn loops_under_a_ladder(planted: bool) -> Option<Value> {
+    let world = match planted {
+        true => World::new(),
+        false => World::over(Duration::ZERO, Some(2_000_000)),
+    };
+    let source = world.machine.path("source");
+    tiny_files(&source, 6_000);
+    let _work = planted.then(busy_loops);
+    Some(summary_of(&mut world.machine.command(["lab", "path", text(&source), "--json"])))
+}
+
+/// Three on two cores.
+fn busy_loops() -> OtherWork {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    OtherWork::of_loops(cores + cores.div_ceil(2))
+}
+
+fn says_that_others_had_the_cores(summary: &Value) {
+    let why = summary["verdict"]["explanation"].as_str().expect("an explanation");
+    assert!(why.contains("Other programs kept this computer's cores busy"), "{why}");
 }
 
 fn more_are_read_at_once_than_there_are_cores(summary: &Value) {

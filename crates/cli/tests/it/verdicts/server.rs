@@ -25,6 +25,10 @@ pub(super) const ROWS: &[Row] = &[
     row("a server's disk that reads slowly under a restore", DISK, slow_reading),
     row("a server that waits for the bytes of others", &["server-busy"], busy),
     row("a server with a twentieth of a core", &["server-cpu"], processor),
+    Row {
+        also: its_processor_is_used_up,
+        ..row("a server with a twentieth of a core under a ladder", &["server-cpu"], starved_ladder)
+    },
     row("a server that scrubs meanwhile", &["server-busy"], scrubbing),
 ];
 
@@ -109,6 +113,23 @@ fn processor(planted: bool) -> Option<Value> {
         backup.args(["--limit-upload", "8M"]);
     }
     Some(summary_of(&mut backup))
+}
+
+/// Without the plant: everything in memory.
+fn starved_ladder(planted: bool) -> Option<Value> {
+    let ration = plant(planted, || Ration::of_processor("sl", 5))?;
+    let world = match &ration {
+        Some(ration) => World::serving(&ration.prefix(), None),
+        None => World::in_memory()?,
+    };
+    let source = world.large_source(enough(planted, 20));
+    Some(summary_of(&mut world.machine.command(["lab", "path", text(&source), "--json"])))
+}
+
+fn its_processor_is_used_up(summary: &Value) {
+    let ladder = summary["ladder"].as_array().expect("a ladder");
+    let processor = ladder.iter().find(|rung| rung["name"] == "server processor").expect("a step");
+    assert!(processor["used"].as_f64().expect("a share") > 0.5, "{processor}");
 }
 
 fn tells_how_long_requests_took(summary: &Value) {

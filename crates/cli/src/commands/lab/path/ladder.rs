@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use holdall_diagnosis::path::Climbed;
-use holdall_lab::report::{Moment, Report, Rung};
+use holdall_lab::report::{Moment, Needs, Report, Rung};
 use holdall_meter::Verdict;
 use serde::Serialize;
 
@@ -24,38 +24,45 @@ pub(super) fn conclude(
     struct Summary<'a> {
         ladder: &'a [Rung],
         timeline: &'a [Moment],
+        sentences: &'a [String],
         notes: &'a [String],
         verdict: &'a Option<Verdict>,
     }
-    let Climbed { ladder, verdict, timeline } = climbed;
-    let summary = Summary { ladder: &ladder, timeline: &timeline, notes, verdict: &verdict };
+    let Climbed { ladder, sentences, verdict, timeline } = climbed;
+    let (told, moments) = (&verdict, &timeline);
+    let summary =
+        Summary { ladder: &ladder, timeline: moments, sentences: &sentences, notes, verdict: told };
     app.output.object("summary", &summary)?;
     tell(&app.output, &ladder)?;
-    for note in notes {
-        app.output.say(format_args!("- {note}"))?;
-    }
+    sentences.iter().try_for_each(|sentence| app.output.prose(sentence))?;
+    notes.iter().try_for_each(|note| app.output.prose(format_args!("- {note}")))?;
     if let Some(words) = verdict.as_ref().and_then(Verdict::words) {
-        app.output.say(words)?;
+        app.output.prose(words)?;
     }
     report.ladder = ladder;
     report.timeline = timeline;
     report.verdicts = verdict.into_iter().collect();
+    report.answers = sentences;
     report.notes.extend(notes.iter().cloned());
     Ok(())
 }
 
 fn tell(output: &Output, ladder: &[Rung]) -> Result<()> {
     output.say("")?;
-    output
-        .say(format_args!("{:<24} {:>12} {:>12}  the backup", "the ladder", "MB/s", "items/s"))?;
+    let heads = ("the ladder", "MB/s", "", "items/s", "the backup");
+    output.say(line(heads))?;
     for rung in ladder {
-        let bytes = rung.bytes_per_second.map(|rate| figure(rate / 1e6));
+        let bytes = rung.bytes_per_second.map(|rate| figure(rate / 1e6)).unwrap_or_default();
         let items = rung.items_per_second.map(|rate| count(rate.round() as u64));
-        let used = rung.used.map(|used| format!("{:.0} % of it", used * 100.0));
-        let behind = if rung.reached { "<".to_owned() } else { used.unwrap_or_default() };
-        let [bytes, items] = [bytes, items].map(Option::unwrap_or_default);
-        let line = format!("{:<24} {bytes:>12} {items:>12}  {behind}", rung.name);
-        output.say(line.trim_end())?;
+        let of = rung.needs.or(rung.reached.then_some(Needs::Plain)).map(Needs::bytes_in_words);
+        let of = of.filter(|_| !bytes.is_empty()).unwrap_or_default();
+        let behind = if rung.reached { "<".to_owned() } else { rung.beside().unwrap_or_default() };
+        output.say(line((&rung.name, &bytes, of, &items.unwrap_or_default(), &behind)))?;
     }
     Ok(output.say("")?)
+}
+
+fn line((name, bytes, of, items, behind): (&str, &str, &str, &str, &str)) -> String {
+    let line = format!("{name:<24} {bytes:>9} {of:<10} {items:>10}  {behind}");
+    line.trim_end().to_owned()
 }
