@@ -1,6 +1,7 @@
 //! What the system tells of the link that leads to another computer: negotiated speed, duplex, MTU.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
@@ -100,9 +101,32 @@ pub fn interface_to(root: &Path, peer: IpAddr) -> Option<String> {
         return Some("lo".to_owned());
     }
     match peer {
-        IpAddr::V4(peer) => by_route_v4(&read("route")?, peer),
-        IpAddr::V6(peer) => by_route_v6(&read("ipv6_route")?, peer),
+        IpAddr::V4(peer) => best(routes_v4(&read("route")?, peer)),
+        IpAddr::V6(peer) => best(routes_v6(&read("ipv6_route")?, peer)),
     }
+}
+
+/// The interfaces that bytes to `peer` may go over, by the kernel's tables of routes: `lo` alone if `peer` is this
+/// computer, and else those with a route there and those whose network an address of `bound` is in. `None` where
+/// the system does not tell. `root` is `/` but in tests.
+pub(super) fn interfaces_to(
+    root: &Path,
+    peer: IpAddr,
+    bound: &[IpAddr],
+) -> Option<BTreeSet<String>> {
+    let narrowest = interface_to(root, peer)?;
+    if narrowest == "lo" {
+        return Some(BTreeSet::from([narrowest]));
+    }
+    let read = |name: &str| std::fs::read_to_string(root.join("proc/self/net").join(name)).ok();
+    let (v4, v6) = (read("route").unwrap_or_default(), read("ipv6_route").unwrap_or_default());
+    let routes = |peer: IpAddr| match peer.to_canonical() {
+        IpAddr::V4(peer) => routes_v4(&v4, peer),
+        IpAddr::V6(peer) => routes_v6(&v6, peer),
+    };
+    let of_bound = bound.iter().filter_map(|&address| best(routes(address)));
+    let all = routes(peer).into_iter().map(|(_, _, interface)| interface);
+    Some(all.chain(of_bound).collect())
 }
 
 /// Addresses and networks, each with its kinds of routes in lines of their own below it; the table of
@@ -124,8 +148,8 @@ fn is_own_v6(table: &str, peer: Ipv6Addr) -> bool {
 }
 
 /// `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`, addresses in hexadecimal in the
-/// byte order of the computer: the longest mask that fits counts, then the smallest metric.
-fn by_route_v4(table: &str, peer: Ipv4Addr) -> Option<String> {
+/// byte order of the computer.
+fn routes_v4(table: &str, peer: Ipv4Addr) -> Vec<Fitting> {
     let fitting = table.lines().skip(1).filter_map(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
         let hex = |at: usize| u32::from_str_radix(fields.get(at)?, 16).ok();
@@ -136,11 +160,11 @@ fn by_route_v4(table: &str, peer: Ipv4Addr) -> Option<String> {
         let interface = (*fields.first()?).to_owned();
         fits.then_some((length, Reverse(metric), interface))
     });
-    best(fitting)
+    fitting.collect()
 }
 
 /// `destination length source length gateway metric refcount use flags interface`.
-fn by_route_v6(table: &str, peer: Ipv6Addr) -> Option<String> {
+fn routes_v6(table: &str, peer: Ipv6Addr) -> Vec<Fitting> {
     let fitting = table.lines().filter_map(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
         let destination = u128::from_str_radix(fields.first()?, 16).ok()?;
@@ -153,15 +177,16 @@ fn by_route_v6(table: &str, peer: Ipv6Addr) -> Option<String> {
         let fits = u128::from(peer) & mask == destination & mask && interface != "lo";
         fits.then_some((length, Reverse(metric), interface))
     });
-    best(fitting)
+    fitting.collect()
 }
 
 /// A route that fits: the length of its mask, its metric, its interface.
 type Fitting = (u32, Reverse<u32>, String);
 
 /// The narrowest, and of several the one with the smallest metric.
-fn best(fitting: impl Iterator<Item = Fitting>) -> Option<String> {
-    fitting.max_by_key(|(length, metric, _)| (*length, *metric)).map(|(_, _, interface)| interface)
+fn best(fitting: Vec<Fitting>) -> Option<String> {
+    let narrowest = fitting.into_iter().max_by_key(|(length, metric, _)| (*length, *metric));
+    narrowest.map(|(_, _, interface)| interface)
 }
 
 #[cfg(test)]
@@ -222,6 +247,18 @@ mod tests {
             assert_eq!(to(peer).as_deref(), Some(interface), "{peer}");
         }
         assert_eq!(interface_to(Path::new("/nowhere"), "10.0.0.1".parse().unwrap()), None);
+
+        // Bytes may go over any with a route there, and over those of addresses that are bound.
+        let all = |peer: &str, bound: &[&str]| {
+            let bound: Vec<_> = bound.iter().map(|address| address.parse().unwrap()).collect();
+            interfaces_to(root.path(), peer.parse().unwrap(), &bound).unwrap()
+        };
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(all("8.8.8.8", &[]), set(&["eth0", "wlan0"]));
+        assert_eq!(all("8.8.8.8", &["10.77.0.5"]), set(&["eth0", "link0", "wlan0"]));
+        assert_eq!(all("2001:db8::1", &[]), set(&["eth0"]));
+        assert_eq!(all("127.0.0.1", &["10.77.0.5"]), set(&["lo"]));
+        assert_eq!(interfaces_to(Path::new("/nowhere"), "10.0.0.1".parse().unwrap(), &[]), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use holdall_meter::Latency;
 use serde::Serialize;
 
 use super::far::{Carrier, Direction, Far, Job, Moved};
+use super::link::interfaces_to;
 use super::retransmits::retransmits;
 use super::samples::Samples;
 use super::{End, Link, PathShare, Paths, ScratchFile, ScratchFolder, Wait, interface_to, paths};
@@ -138,6 +139,12 @@ pub fn measure(
         paths: Vec::new(),
         in_use: BTreeSet::new(),
         advice: Vec::new(),
+        leading: ends.and_then(|(_, there)| {
+            match link.as_ref().map(|link| link.interface.as_str()) {
+                Some("lo") => Some(BTreeSet::from(["lo".to_owned()])),
+                _ => interfaces_to(Path::new("/"), there.ip(), &plan.bind),
+            }
+        }),
     };
     measuring.idle_trips()?;
     measuring.memory()?;
@@ -195,6 +202,8 @@ struct Measuring<'a> {
     /// The interfaces that streams went over, in either direction.
     in_use: BTreeSet<String>,
     advice: Vec<String>,
+    /// The interfaces that bytes to the other end may leave by; `None` where the system does not tell.
+    leading: Option<BTreeSet<String>>,
 }
 
 /// What is at this end of a row's streams.
@@ -303,7 +312,7 @@ impl Measuring<'_> {
 
     /// A row in one direction; with `loaded`, round trips and paths are looked at meanwhile.
     fn one_way(&mut self, row: &Row<'_>, loaded: bool) -> io::Result<()> {
-        let (before, paths) = (retransmits(Path::new("/")), Paths::now(Path::new("/")));
+        let (before, paths) = (retransmits(Path::new("/")), self.paths_now());
         let trips = match loaded {
             true => Some(self.far.connect(self.plan.bind.first().copied())?),
             false => None,
@@ -311,7 +320,7 @@ impl Measuring<'_> {
         let Carried { moved, trips } = self.carry(std::slice::from_ref(row), trips)?;
         self.tell(row, moved.first().map_or(&[], Vec::as_slice), before)?;
         if loaded {
-            let shares = Paths::now(Path::new("/")).shares_since(&paths, row.direction);
+            let shares = self.paths_now().shares_since(&paths, row.direction);
             let said = paths::say(&shares, row.streams, row.direction);
             self.advice.extend(said.filter(|said| !self.advice.contains(said)));
             self.in_use.extend(paths::in_use(&shares).map(|path| path.interface.clone()));
@@ -325,6 +334,13 @@ impl Measuring<'_> {
             self.tell_trips(operation, &trips)?;
         }
         Ok(())
+    }
+
+    /// What the interfaces that lead there have carried.
+    fn paths_now(&self) -> Paths {
+        let root = Path::new("/");
+        let all = Paths::now(root);
+        if let Some(leading) = &self.leading { all.among(root, leading) } else { all }
     }
 
     /// Carries `rows` at once, each over so many streams as the first; what each carried, stream by

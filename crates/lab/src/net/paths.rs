@@ -3,7 +3,7 @@
 //! What routes, rules and a bond's hash decide can be foretold only by who knows all of them, at
 //! the switch too. The counters of `/sys/class/net` say what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::Direction;
@@ -47,6 +47,19 @@ impl Paths {
             Some((name, Counters { sent_bytes, received_bytes: count("rx_bytes")? }))
         });
         Self(found.collect())
+    }
+
+    /// The same of interfaces that bytes may go over which leave by one of `leading`, and of those that these lie on.
+    /// What other programs send over the others meanwhile, to themselves or to another network, is no path of ours.
+    pub fn among(mut self, root: &Path, leading: &BTreeSet<String>) -> Self {
+        let mut reached = leading.clone();
+        let mut waiting: Vec<_> = leading.iter().cloned().collect();
+        while let Some(name) = waiting.pop() {
+            let below = lower_interfaces(&root.join("sys/class/net").join(name));
+            waiting.extend(below.into_iter().filter(|name| reached.insert(name.clone())));
+        }
+        self.0.retain(|name, _| reached.contains(name));
+        self
     }
 
     /// Which shares the interfaces had of what went in `direction` after `earlier`, the largest
@@ -160,6 +173,32 @@ mod tests {
             "receiving: the 4 streams took 2 paths: eth1 (60 %), eth0 (40 %)"
         );
         assert_eq!(links(400, 600).shares_since(&links(0, 0), Direction::Receive), []);
+    }
+
+    #[test]
+    fn what_other_programs_send_over_other_interfaces_is_no_path() {
+        let root = tempfile::tempdir().unwrap();
+        let names = ["eth0", "eth1", "lo", "veth7"];
+        names.iter().for_each(|name| write(root.path(), name, 0, 0));
+        let bond = root.path().join("sys/class/net/bond0");
+        fs::create_dir_all(bond.join("bonding")).unwrap();
+        ["lower_eth0", "lower_eth1"]
+            .iter()
+            .for_each(|name| fs::write(bond.join(name), "").unwrap());
+        let leading = |name: &str| BTreeSet::from([name.to_owned()]);
+        let before = Paths::now(root.path());
+        for (name, sent) in [("eth0", 38), ("eth1", 0), ("lo", 62), ("veth7", 20)] {
+            write(root.path(), name, sent, 0);
+        }
+        let shares = |name| {
+            let now = Paths::now(root.path()).among(root.path(), &leading(name));
+            now.shares_since(&before, Direction::Send)
+        };
+        let all_of = |name: &str| [PathShare { interface: name.to_owned(), share: 1.0 }];
+        // Over a link by itself, over one of a bond, and to this computer itself.
+        assert_eq!(shares("eth0"), all_of("eth0"));
+        assert_eq!(shares("bond0"), all_of("eth0"));
+        assert_eq!(shares("lo"), all_of("lo"));
     }
 
     #[test]
