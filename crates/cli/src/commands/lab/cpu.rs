@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", value_parser = quantity::seconds)]
     time: Option<Duration>,
     /// Exit code 4 if any step does fewer bytes a second on one core, such as 100M
-    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     fail_below: Option<u64>,
     #[command(flatten)]
     report: ReportArgs,

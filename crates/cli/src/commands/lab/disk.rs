@@ -70,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long)]
     end_fsync: bool,
     /// Exit code 4 if any row is slower than this many bytes a second, such as 100M
-    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     fail_below: Option<u64>,
     #[command(flatten)]
     report: ReportArgs,

@@ -31,19 +31,19 @@ A faster link or disk helps only where it is what holds backups back; how fast t
 Exit codes: 0 done, 2 wrong usage")]
 pub(crate) struct Args {
     /// Files and folders that are new or changed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
     items: u64,
     /// Their size (such as 500M, 80G)
     #[arg(long, value_name = "B", value_parser = quantity::bytes)]
     bytes: u64,
     /// Files and folders beside them that did not change
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = quantity::count)]
     unchanged: u64,
-    /// Over a link of this rate: in bytes (12M), or in bits (100Mbit) a second
-    #[arg(long, value_name = "RATE", value_parser = parse_link)]
-    link: Option<f64>,
+    /// Over a link of this rate: in bytes (12M), or in bits (100Mbit, 1Gb) a second
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
+    link: Option<u64>,
     /// To a disk that takes so many bytes a second (such as 200M)
-    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     disk: Option<u64>,
     /// With a disk that takes so many items a second
     #[arg(long, value_name = "R", value_parser = parse_item_rate)]
@@ -62,7 +62,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     app.named_repository().map(Where::parse).transpose()?;
     let earlier = earlier(app);
     let (items, bytes, items_unchanged) = (args.items, args.bytes, args.unchanged);
-    let wished = Wished { link: args.link, disk: args.disk, item_rate: args.item_rate };
+    let wished = Wished {
+        link: args.link.map(|rate| rate as f64),
+        disk: args.disk,
+        item_rate: args.item_rate,
+    };
     let work = Work { items, items_unchanged, bytes };
     let addresses = |repository: &str| remembered::addresses(app, repository);
     let (expected, way) = earlier.expects_with(&work, &wished, addresses);
@@ -120,22 +124,12 @@ fn meant(app: &App, history: &SpeedHistory) -> Option<(String, String)> {
     Some((last.repository.clone(), last.led_to().to_owned()))
 }
 
-/// Reads `12M`, in bytes a second, or `100Mbit`, in bits.
-fn parse_link(text: &str) -> Result<f64, String> {
-    let (number, bits) = match text.strip_suffix("bit") {
-        Some(number) if !number.ends_with('B') => (number, 8.0),
-        _ => (text, 1.0),
-    };
-    let units = "a rate is a number with k, M, G or T for bytes a second (12M), and with kbit, Mbit or Gbit for \
-        bits (100Mbit)";
-    match quantity::bytes(number).map_err(|_| units)? {
-        0 => Err("a link of nothing would never end".into()),
-        rate => Ok(rate as f64 / bits),
-    }
-}
-
+/// Reads a rate of items, which may be less than one a second.
 fn parse_item_rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "it is a number of items a second")?;
+    let rate = match text.parse() {
+        Ok(rate) => rate,
+        Err(_) => quantity::count(text).map_err(|_| "it is a number of items a second")? as f64,
+    };
     if rate > 0.0 && rate.is_finite() { Ok(rate) } else { Err("it is more than nothing".into()) }
 }
 
@@ -144,17 +138,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_given_in_bytes_or_bits() {
-        assert_eq!(parse_link("12M"), Ok(12e6));
-        assert_eq!(parse_link("100Mbit"), Ok(12.5e6));
-        for unknown in ["50Mb", "50Mb/s", "50Mbps", "50 MB", "50MBbit"] {
-            let told = parse_link(unknown).unwrap_err();
-            assert!(told.contains("100Mbit") && told.contains("Gbit"), "{told}");
-        }
-        for bad in ["", "0", "0bit", "bit", "xbit", "-1M"] {
-            assert!(parse_link(bad).is_err(), "{bad}");
-        }
-        for bad in ["", "0", "-1", "NaN", "inf"] {
+    fn a_rate_of_items_may_have_a_fraction_or_be_in_thousands() {
+        assert_eq!(["0.5", "248", "2k"].map(parse_item_rate), [0.5, 248.0, 2000.0].map(Ok));
+        for bad in ["", "0", "-1", "NaN", "inf", "5x"] {
             assert!(parse_item_rate(bad).is_err(), "{bad}");
         }
     }

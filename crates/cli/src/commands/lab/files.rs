@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Only small files, and so many of them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_files)]
     files: Option<u64>,
     /// Only small files, of so many bytes each, such as 16K
     #[arg(long, value_name = "N", value_parser = quantity::block_bytes)]
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["files", "size", "workers", "report"])]
     count: bool,
     /// Exit code 4 if any row has fewer items a second
-    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "RATE", value_parser = quantity::count)]
     fail_below: Option<u64>,
     #[command(flatten)]
     report: ReportArgs,
@@ -205,4 +205,12 @@ impl Told<'_> {
 /// A file's size in the units that it comes out even in.
 fn file_size(bytes: u64) -> String {
     if bytes.is_multiple_of(1024) { binary_size(bytes) } else { size(bytes) }
+/// Reads how many files: more than none.
+fn parse_files(text: &str) -> Result<u64, String> {
+    match quantity::count(text)? {
+        0 => Err("it is more than none".into()),
+        files => Ok(files),
+    }
+}
+
 }

@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "WHEN", default_value = "each")]
     wait: WaitFor,
     /// Fails (exit code 4) if a row carries less in a second (such as 500k, 20M)
-    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     fail_below: Option<u64>,
     #[command(flatten)]
     report: ReportArgs,
@@ -407,15 +407,8 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 
 /// Reads `4096`, `4K` or `1M`, in powers of 1024 as for disks.
 fn parse_buffer(text: &str) -> Result<u32, String> {
-    let (number, unit) = match text.char_indices().next_back() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
-        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
-        _ => (text, 1),
-    };
-    let number: u32 = number.parse().map_err(|_| "it is a number with K or M")?;
-    let bytes = number
-        .checked_mul(unit)
-        .filter(|bytes| (MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES).contains(bytes));
+    let bytes = u32::try_from(quantity::block_bytes(text)?).ok();
+    let bytes = bytes.filter(|bytes| (MIN_BUFFER_BYTES..=MAX_BUFFER_BYTES).contains(bytes));
     bytes.ok_or_else(|| "from 1K to 4M".into())
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
     /// Exit code 4 if any row is slower than this many bytes a second, such as 20M
-    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     fail_below: Option<u64>,
     #[command(flatten)]
     report: ReportArgs,

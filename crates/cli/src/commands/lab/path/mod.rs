@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = quantity::block_bytes)]
     size: Option<u64>,
     /// Exit code 4 if a first backup does fewer bytes a second, such as 20M
-    #[arg(long, value_name = "RATE", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     fail_below: Option<u64>,
     #[command(flatten)]
     report: ReportArgs,
