@@ -20,6 +20,7 @@
 //! assert_eq!(verdict.limited_by, Layer::Nothing); // Too short to say.
 //! ```
 
+pub mod answers;
 mod ceilings;
 mod earlier;
 mod expected;
@@ -29,6 +30,7 @@ mod lab_server;
 mod own_limit;
 pub mod path;
 mod progress;
+pub mod reference;
 pub mod runs;
 mod shares;
 mod side;

@@ -8,7 +8,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use holdall_lab::Measurement;
 use holdall_lab::report::{Form, MAX_REPORT_BYTES, Report, is_report};
 use holdall_state::KeptReports;
 
@@ -159,19 +158,6 @@ pub(crate) fn command_line(args: impl Iterator<Item = OsString>) -> String {
         is_secret = word == "--token";
     }
     words.join(" ")
-}
-
-/// A row in words, its figures in columns.
-pub(crate) fn row_in_words(row: &Measurement) -> String {
-    let speed = row.bytes_per_second.map(|rate| holdall_meter::Unit::BytesPerSecond.show(rate));
-    let micros = |nanos: u64| format!("{:.0} µs", nanos as f64 / 1e3);
-    let latency = row
-        .latency_ns
-        .map(|latency| format!("p50 {}, p99 {}", micros(latency.p50), micros(latency.p99)));
-    let name = holdall_lab::report::row_name(row);
-    format!("{name:44} {:>12}  {}", speed.unwrap_or_default(), latency.unwrap_or_default())
-        .trim_end()
-        .to_owned()
 }
 
 #[cfg(test)]

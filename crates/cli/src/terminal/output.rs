@@ -25,20 +25,17 @@ pub(crate) fn columns_of(written_to: impl rustix::fd::AsFd) -> Option<usize> {
 
 /// Text in lines of at most so many letters, of which the later ones are set in; a longer word has one for itself.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
     let letters = |text: &str| text.chars().count();
-    for word in text.split(' ') {
-        let is_first = lines.len() == 1;
-        let Some(line) = lines.last_mut() else { break };
-        if letters(line) + 1 + letters(word) > columns && !line.trim().is_empty() {
-            lines.push(format!("  {word}"));
-        } else if line.is_empty() && is_first {
-            line.push_str(word);
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for (at, word) in text.split(' ').enumerate() {
+        if !line.trim().is_empty() && letters(&line) + 1 + letters(word) > columns {
+            lines.push(std::mem::replace(&mut line, format!("  {word}")));
         } else {
-            line.push(' ');
+            line.push_str(if at > 0 { " " } else { "" });
             line.push_str(word);
         }
     }
+    lines.push(line);
     lines
 }
 
@@ -80,9 +77,19 @@ impl Output {
     /// # Errors
     /// If standard output cannot be written.
     pub(crate) fn prose(&self, text: impl Display) -> io::Result<()> {
+        if self.quiet { Ok(()) } else { self.result_prose(text) }
+    }
+
+    /// The same of a sentence that belongs to the result, such as what is to be known of a row.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub(crate) fn result_prose(&self, text: impl Display) -> io::Result<()> {
         let text = text.to_string();
-        let Some(columns) = columns_of(io::stdout()) else { return self.say(text) };
-        wrapped(&text, columns).iter().try_for_each(|line| self.say(line))
+        match columns_of(io::stdout()) {
+            Some(columns) => wrapped(&text, columns).iter().try_for_each(|line| self.result(line)),
+            None => self.result(text),
+        }
     }
 
     /// Says a line that is the very result, such as an entry of a list: not with `--json`.
@@ -348,6 +355,7 @@ mod tests {
             ]
         );
         assert_eq!(wrapped("- a note", 80), ["- a note"]);
+        assert_eq!(wrapped("  set in", 80), ["  set in"]);
         assert_eq!(wrapped("", 80), [""]);
     }
 

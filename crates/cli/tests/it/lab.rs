@@ -66,6 +66,29 @@ fn exactly_the_row_that_was_asked_for_is_measured_and_told() {
     expect_empty(&dir);
 }
 
+/// What each command says at its end, in sentences for people; the report has them, too.
+#[test]
+fn each_command_ends_with_sentences_about_what_its_rows_come_to() {
+    let (machine, dir) = with_folder();
+    let page = machine.path("page.html");
+    let report = ["--report", page.to_str().unwrap()];
+    let small = [&["--op", "write", "--size", "4M"][..], &report].concat();
+    for (verb, more, says) in [
+        ("disk", &small[..], "Large files are written at "),
+        ("files", &["--files", "20"], "To read a million small files"),
+        ("quick", &[], "Large files are written at "),
+    ] {
+        let outcome = machine.ok(args(verb, &dir, more));
+        let answers = outcome.summary()["answers"].clone();
+        assert!(answers.to_string().contains(says), "{verb}: {answers}");
+    }
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("Large files are written at "), "{page}");
+    let cpu = machine.ok(["lab", "cpu", "--time", "0.01", "--json"]);
+    let answers = cpu.summary()["answers"].to_string();
+    assert!(answers.contains("prepares about "), "{answers}");
+}
+
 #[test]
 fn the_system_sees_as_many_calls_as_the_row_has_blocks_and_one_fsync() {
     let (machine, dir) = with_folder();

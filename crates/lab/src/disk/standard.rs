@@ -28,7 +28,8 @@ pub struct StandardRow {
 }
 
 /// The standard set on `file_bytes` at once, each row for at most `limit` and around the cache, where
-/// the file system can do that: reads first.
+/// the file system can do that: first the block of those that CrystalDiskMark has, then the others; of each, reads
+/// first.
 pub fn standard_set(file_bytes: u64, limit: Duration) -> Vec<StandardRow> {
     let one_job = |access: Access, block_bytes, queue_depth| Row {
         access,
@@ -57,6 +58,7 @@ pub fn standard_set(file_bytes: u64, limit: Duration) -> Vec<StandardRow> {
             rows.push(StandardRow { known_as: None, row });
         }
     }
+    rows.sort_by_key(|one| one.known_as.is_none());
     rows
 }
 
@@ -112,6 +114,7 @@ mod tests {
             let known = rows.iter().filter(|row| row.known_as == Some(name));
             assert_eq!(known.map(|row| row.row.access.writes()).collect::<Vec<_>>(), [false, true]);
         }
+        assert!(rows.is_sorted_by_key(|row| row.known_as.is_none()), "they are a block, the first");
         assert_eq!(rows.len(), 4 * 4 * 2 + 2 + 4);
         assert_eq!(standard_set(64 * KIB, Duration::from_secs(1)).len(), 4 * 2 * 2);
         let several: Vec<_> = rows.iter().map(|row| &row.row).filter(|row| row.jobs > 1).collect();

@@ -92,7 +92,7 @@ impl Bus {
                 let parts = [speed, version, driver].map(Option::unwrap_or_default).concat();
                 format!("USB{parts}, bridge {bridge}")
             }
-            Self::Virtual => "virtual disk, the host knows what lies below".to_owned(),
+            Self::Virtual => "virtual disk, the real one is unknown".to_owned(),
             Self::Card => "memory card".to_owned(),
             Self::Other => "bus unknown".to_owned(),
         }

@@ -62,7 +62,9 @@ impl Disk {
         words.extend(self.size_bytes.map(|bytes| format!("{:.1} GB", bytes as f64 / 1e9)));
         words.push(self.bus.words());
         let rotating = |rotating| if rotating { "rotating" } else { "not rotating" };
-        words.extend(self.rotating.map(|is| rotating(is).to_owned()));
+        // A host says of a virtual disk whatever it likes.
+        let told = self.rotating.filter(|_| !matches!(self.bus, Bus::Virtual));
+        words.extend(told.map(|is| rotating(is).to_owned()));
         words.extend(self.write_cache.as_ref().map(|cache| format!("cache {cache}")));
         words.extend(self.temperature_celsius.map(|celsius| format!("{celsius:.0} °C")));
         words.join(", ")

@@ -83,7 +83,11 @@ impl<'a> Bench<'a> {
     /// As for [`measure`]; `NoRoom` only where there is none for the first of them.
     pub(super) fn standard(&mut self) -> Result<()> {
         let file_bytes = self.set_bytes()?;
+        let mut is_known = true;
         for one in standard_set(file_bytes, SET_LIMIT) {
+            if std::mem::replace(&mut is_known, one.known_as.is_some()) != is_known {
+                self.app.output.say("")?;
+            }
             let done = self.row(&one.row, one.known_as);
             self.unless_without_room(done, || in_words(&one.row))?;
         }
@@ -292,7 +296,7 @@ impl<'a> Bench<'a> {
     pub(super) fn note(&mut self, note: &str) -> Result<()> {
         if !self.notes.iter().any(|known| known == note) {
             self.notes.push(note.to_owned());
-            self.app.output.say(format_args!("note: {note}"))?;
+            self.app.output.prose(format_args!("note: {note}"))?;
         }
         Ok(())
     }

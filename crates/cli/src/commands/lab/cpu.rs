@@ -8,6 +8,7 @@ use holdall_lab::{Measurement, Probed, Stop, incompressible, measure_probe, text
 use holdall_meter::Probe;
 use serde::Serialize;
 
+use super::answers;
 use super::circumstances::Circumstances;
 use super::rate::Slowest;
 use super::table::{figure, megabytes};
@@ -86,7 +87,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             one.output_ratio * 100.0,
         ))?;
     }
-    args.report.finish(app, &circumstances.report(slowest.rows()))?;
+    let mut report = circumstances.report(slowest.rows());
+    let cores = holdall_sys::cpu::available_cores();
+    let told = holdall_diagnosis::answers::of_processor(slowest.rows(), cores);
+    answers::summarise(app, &mut report, told)?;
+    args.report.finish(app, &report)?;
     Ok(slowest.exit(args.fail_below))
 }
 

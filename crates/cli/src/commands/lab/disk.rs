@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use holdall_lab::LabError;
 use holdall_lab::disk::{Access, Row, Until};
 
+use super::answers;
 use super::bench::Bench;
 use super::place::Place;
 use crate::app::App;
@@ -24,10 +25,10 @@ const ROW_LIMIT: Duration = Duration::from_secs(10);
 /// Measures the disk that a directory lies on
 ///
 /// With --op, --block, --queue-depth, --jobs, --size, --time, --direct, --buffered or --end-fsync
-/// exactly that row is measured. Without them it is a standard set on 512 MiB, or less if there is no room:
-/// sequential and random reads and writes in blocks of 4 KiB to 1 MiB, 1 and 32 at once, and random ones of
-/// 4 KiB by 8 and 32 jobs. CrystalDiskMark's four rows, an average of 20 to 100 MiB, and the time of an fsync
-/// follow. It writes only to a folder of its own in DIR, takes at most half of the free room, and removes it.
+/// exactly that row is measured. Without them it is a standard set on 512 MiB, or less if there is no room, which takes
+/// about a minute: CrystalDiskMark's four rows come first. Sequential and random reads and writes in blocks of 4 KiB
+/// to 1 MiB, 1 and 32 at once, random ones of 4 KiB by 8 and 32 jobs, an average of 20 to 100 MiB, and the time of
+/// an fsync follow. Sentences at the end say what it comes to. It writes only to a folder of its own in DIR, takes at most half of the free room, and removes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab disk /mnt/usb
@@ -145,6 +146,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let exit = bench.slowest().exit(args.fail_below);
     let mut report = circumstances.report(bench.slowest().rows());
     report.notes.extend(bench.notes());
+    let told = holdall_diagnosis::answers::of_disk(bench.slowest().rows());
+    answers::summarise(app, &mut report, told)?;
     args.report.finish(app, &report)?;
     place.close()?;
     Ok(exit)

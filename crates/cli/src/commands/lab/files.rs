@@ -10,6 +10,7 @@ use holdall_lab::files::{
     measure_small, not_seen,
 };
 
+use super::answers;
 use super::circumstances::Circumstances;
 use super::place::Place;
 use super::rate::Slowest;
@@ -34,7 +35,7 @@ const MIX_SHARE: f64 = 0.8;
 ///
 /// Creates, writes, fsyncs, stats, lists, reads, renames and deletes 1,000 files of 4 KiB, by 1, 2, 4 and 8
 /// workers. Then come files of 2 KB to 200 MB, each with an fsync, and a mix of 600 MB. What has no room is
-/// left out. It writes only to a folder of its own in DIR, and removes it afterwards.
+/// left out. Sentences at the end say what it comes to. It takes a few seconds to two minutes. It writes only to a folder of its own in DIR, and removes it afterwards.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab files /mnt/nas
@@ -98,6 +99,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let mut report = circumstances.report(told.slowest.rows());
     report.notes.append(&mut told.notes);
+    let comes_to = holdall_diagnosis::answers::of_files(told.slowest.rows());
+    answers::summarise(app, &mut report, comes_to)?;
     args.report.finish(app, &report)?;
     place.close()?;
     Ok(told.slowest.exit(args.fail_below))
@@ -202,9 +205,6 @@ impl Told<'_> {
     }
 }
 
-/// A file's size in the units that it comes out even in.
-fn file_size(bytes: u64) -> String {
-    if bytes.is_multiple_of(1024) { binary_size(bytes) } else { size(bytes) }
 /// Reads how many files: more than none.
 fn parse_files(text: &str) -> Result<u64, String> {
     match quantity::count(text)? {
@@ -213,4 +213,7 @@ fn parse_files(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A file's size in the units that it comes out even in.
+fn file_size(bytes: u64) -> String {
+    if bytes.is_multiple_of(1024) { binary_size(bytes) } else { size(bytes) }
 }

@@ -1,5 +1,6 @@
 //! `holdall lab`: measures the layers that a backup leans on. One file for each verb.
 
+mod answers;
 mod bench;
 mod circumstances;
 mod compare;

@@ -14,17 +14,20 @@ use holdall_lab::net::{
     Direct, Far, MAX_BUFFER_BYTES, MAX_SECONDS, MIN_BUFFER_BYTES, NetPlan, NetReport, NetRow,
     ScratchFile, ScratchFolder, Token, Wait, measure,
 };
-use holdall_lab::report::Fact;
+use holdall_lab::report::{Fact, Report};
 use holdall_protocol::RepositoryError;
 use serde::Serialize;
 
+use super::answers;
 use super::circumstances::Circumstances;
 use super::rate::Slowest;
+use super::table::{figure, latency, latency_heads, megabytes, tell_named};
 use crate::app::App;
 use crate::arguments::quantity;
 use crate::exit::{Exit, Refusal};
-use crate::lab::lab_report::{self, ReportArgs};
+use crate::lab::lab_report::ReportArgs;
 use crate::lab::lab_server::{self, out_of_io};
+use crate::terminal::output::counted;
 
 /// The port of a listener that is named without one.
 const LISTENER_PORT: u16 = 7444;
@@ -113,10 +116,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let mut circumstances = Circumstances::now(None);
     circumstances.set_server(server);
     circumstances.tell(&app.output)?;
-    let mut told = |row: &NetRow| {
-        app.output.object("measurement", row)?;
-        app.output.result(words(row))
-    };
+    let mut table = NetTable::default();
+    let mut told = |row: &NetRow| table.tell(app, row);
     let stop = app.interrupt.flag();
     let measured =
         measure(&*far, &plan, &stop, &mut told).map_err(|error| in_words(args, error))?;
@@ -134,7 +135,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         app.output.say(note)?;
         report.notes.push(note.to_owned());
     }
-    summarise(app, &measured)?;
+    summarise(app, &measured, &mut report)?;
     args.report.finish(app, &report)?;
     Ok(slowest.exit(args.fail_below))
 }
@@ -362,41 +363,67 @@ pub(super) fn paired_quickly(
 fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<String> {
     let plan = NetPlan::memory(Duration::from_secs(1), 4);
     let far = lab_server::connect(app, None, &plan, Arc::clone(stop))?;
+    let mut table = NetTable::default();
     let mut told = |row: &NetRow| {
         slowest.add_bytes(&row.reported());
-        app.output.object("measurement", row)?;
-        app.output.result(words(row))
+        table.tell(app, row)
     };
     let measured = measure(&far, &plan, stop, &mut told);
     measured.map_err(out_of_io)?;
     Ok(far.words())
 }
 
-/// A row in words.
-fn words(row: &NetRow) -> String {
-    let mut line = lab_report::row_in_words(&row.measurement);
-    if let Some(count @ 1..) = row.retransmits {
-        line += &format!("  {count} retransmits");
-    }
-    line
+/// The rows, below a head for their columns.
+#[derive(Default)]
+struct NetTable {
+    has_heads: bool,
 }
 
-fn summarise(app: &App, measured: &NetReport) -> Result<()> {
+/// The width of the names' column.
+const NAME_COLUMNS: usize = 36;
+
+impl NetTable {
+    /// Tells a row: rates in megabits, as links are sold, and in megabytes, as files are measured.
+    fn tell(&mut self, app: &App, row: &NetRow) -> std::io::Result<()> {
+        let output = &app.output;
+        if !std::mem::replace(&mut self.has_heads, true) {
+            let heads = latency_heads();
+            output
+                .say(format_args!("{:<NAME_COLUMNS$} {:>9} {:>9} {heads}", "", "Mb/s", "MB/s"))?;
+        }
+        output.object("measurement", row)?;
+        let measurement = &row.measurement;
+        let bits = measurement.bytes_per_second.map(|rate| figure(rate * 8.0 / 1e6));
+        let figures = format!(
+            "{:>9} {:>9} {}",
+            bits.unwrap_or_else(|| "-".to_owned()),
+            megabytes(measurement),
+            latency(measurement)
+        );
+        let retransmits = row.retransmits.filter(|&count| count > 0);
+        let more = retransmits.map(|count| format!("{} sent again", counted(count, "segment")));
+        let name = holdall_lab::report::row_name(measurement);
+        tell_named(output, (&name, NAME_COLUMNS), &figures, &more.unwrap_or_default())
+    }
+}
+
+fn summarise(app: &App, measured: &NetReport, report: &mut Report) -> Result<()> {
     #[derive(Serialize)]
     struct Summary<'a> {
         link: &'a Option<holdall_lab::net::Link>,
         paths: &'a [holdall_lab::net::PathShare],
         advice: &'a [String],
+        answers: &'a [String],
     }
     let NetReport { link, paths, advice, .. } = measured;
-    app.output.object("summary", &Summary { link, paths, advice })?;
+    let told = holdall_diagnosis::answers::of_network(&report.measurements, link.as_ref());
+    app.output.object("summary", &Summary { link, paths, advice, answers: &told })?;
+    app.output.say("")?;
     if let Some(link) = link {
-        app.output.say(format_args!("over {}", link.words()))?;
+        app.output.prose(format_args!("over {}", link.words()))?;
     }
-    for sentence in advice {
-        app.output.say(sentence)?;
-    }
-    Ok(())
+    advice.iter().try_for_each(|sentence| app.output.prose(sentence))?;
+    answers::tell(app, report, told)
 }
 
 /// Reads how long a row sends, such as `3` or `0.5`.

@@ -9,6 +9,7 @@ use anyhow::Result;
 use holdall_lab::disk::{QUICK_LIMIT, Row, growing_at_once, growing_write, larger_in_time};
 use holdall_lab::report::Fact;
 
+use super::answers;
 use super::bench::Bench;
 use super::net;
 use super::place::Place;
@@ -68,6 +69,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         report.facts.push(Fact::new("server", server.as_str()));
     }
     report.notes.extend(notes);
+    let told = holdall_diagnosis::answers::of_quick(slowest.rows());
+    answers::summarise(app, &mut report, told)?;
     args.report.finish(app, &report)?;
     place.close()?;
     Ok(exit)

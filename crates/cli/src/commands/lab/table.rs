@@ -67,7 +67,25 @@ pub(crate) fn latency(row: &Measurement) -> String {
 /// If standard output cannot be written.
 pub(crate) fn tell_row(output: &Output, figures: &str, more: &str) -> io::Result<()> {
     output.result(figures.trim_end())?;
-    if more.is_empty() { Ok(()) } else { output.result(format_args!("  {more}")) }
+    if more.is_empty() { Ok(()) } else { output.result_prose(format_args!("  {more}")) }
+}
+
+/// The same of a row with a name in so many columns. A longer name has a line of its own, so that figures stay below
+/// each other.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(crate) fn tell_named(
+    output: &Output,
+    (name, columns): (&str, usize),
+    figures: &str,
+    more: &str,
+) -> io::Result<()> {
+    let beside = if name.chars().count() <= columns { name } else { "" };
+    if beside != name {
+        output.result(name)?;
+    }
+    tell_row(output, &format!("{beside:<columns$} {figures}"), more)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use holdall_meter::Layer;
 use serde::Serialize;
 
 use super::super::rate::Slowest;
-use super::super::table::{figure, latency, latency_heads, megabytes, operations, tell_row};
+use super::super::table::{figure, latency, latency_heads, megabytes, operations, tell_named};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::terminal::output::{counted, size};
@@ -69,23 +69,15 @@ impl<'a> Told<'a> {
         let seconds = figure(measurement.duration_seconds);
         let jobs = measurement.jobs.filter(|&jobs| jobs > 1).map(|jobs| format!(" x{jobs}"));
         let what = measurement.operation.clone() + &jobs.unwrap_or_default();
-        let name = match what.chars().count() {
-            ..=NAME_COLUMNS => &what,
-            // A long name has a line of its own, and the figures stay below each other.
-            _ => {
-                output.result(&what)?;
-                ""
-            }
-        };
         let figures = format!(
-            "{name:<NAME_COLUMNS$} {:>9} {:>10} {}",
+            "{:>9} {:>10} {}",
             megabytes(measurement),
             operations(measurement),
             latency(measurement),
         );
         let more = [format!("{seconds} s"), how.to_owned()];
         let more: Vec<_> = more.into_iter().filter(|part| !part.is_empty()).collect();
-        tell_row(output, &figures, &more.join(", "))?;
+        tell_named(output, (&what, NAME_COLUMNS), &figures, &more.join(", "))?;
         self.slowest.keep(measurement);
         Ok(())
     }
