@@ -1,6 +1,6 @@
 //! The text card: what one pastes into a forum, in lines of at most 100 letters.
 
-use holdall_meter::Verdict;
+use holdall_meter::{Layer, Verdict};
 
 use super::{Report, escape, shown};
 use crate::Measurement;
@@ -104,7 +104,7 @@ fn rows(card: &mut String, rows: &[Measurement]) {
         if let Some(count @ 1..) = row.retransmits {
             trimmed(card, &format!("  {} retransmits", shown::count(count)));
         }
-        if let Some(layer) = row.limited_by {
+        if let Some(layer) = row.limited_by.filter(|layer| *layer != Layer::Nothing) {
             trimmed(card, &format!("  limited by {layer}"));
         }
     }

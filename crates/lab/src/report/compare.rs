@@ -344,7 +344,7 @@ mod tests {
             words(&compared),
             [
                 "sequential read 1M direct, files of 1 GiB / 128 MiB",
-                "sequential read 1M files of 256 MiB direct",
+                "sequential read 1M direct, in a file of 256 MiB",
             ]
         );
         let all: Vec<_> = compared.differences.iter().map(|one| (one.first, one.second)).collect();

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use holdall_meter::Unit;
+
 use super::svg::{Axis, Bar, Line, Scale, bars, lines};
 use super::{Moment, Report, Rung, shown};
 use crate::Measurement;
@@ -10,18 +12,13 @@ use crate::Measurement;
 const MOST_LINES: usize = 12;
 
 const SECONDS: Axis = Axis { scale: Scale::Even, show: seconds };
-const BYTE_RATE: Axis = Axis { scale: Scale::Even, show: shown::rate };
+const BYTE_RATE: Axis = Axis { scale: Scale::Even, show: shown::rate_mark };
 const ITEM_RATE: Axis = Axis { scale: Scale::Even, show: shown::frequency };
-const CORES: Axis = Axis { scale: Scale::Even, show: |cores| format!("{cores:.2} cores") };
-const TIMES: Axis = Axis { scale: Scale::Tens, show: |nanos| shown::time(nanos as u64) };
+const CORES: Axis = Axis { scale: Scale::Even, show: |cores| format!("{cores} cores") };
 /// Files: 1 kB, 10 kB, ...
 const FILES: Axis = Axis { scale: Scale::Tens, show: |bytes| shown::file(bytes as u64) };
 /// Requests: 4K, 8K, ...
 const BLOCKS: Axis = Axis { scale: Scale::Twos, show: |bytes| shown::block(bytes as u64) };
-/// The share of requests that took longer, so that p99 and p99.9 are as far apart as p90 and p99.
-const SHARES: Axis =
-    Axis { scale: Scale::Tens, show: |one_in| format!("p{}", 100.0 - 100.0 / one_in) };
-
 /// `12 s`, `0.4 s`: short runs have marks within a second.
 fn seconds(value: f64) -> String {
     let rounded = (value * 10.0).round() / 10.0;
@@ -36,22 +33,23 @@ pub(super) struct Picture {
 
 /// The pictures of a report, those that have something to show.
 pub(super) fn pictures(report: &Report) -> Vec<Picture> {
+    // Of a run that was about items, bytes say little, and the other way round.
+    let is_about = |unit| report.verdicts.first().is_none_or(|verdict| verdict.unit == unit);
+    let if_about = |unit, picture: String| if is_about(unit) { picture } else { String::new() };
+    let bytes = || over_time(report, "MB/s", BYTE_RATE, |moment| moment.bytes_per_second);
+    let items = || over_time(report, "items/s", ITEM_RATE, |moment| moment.items_per_second);
     let pictures = [
         ("The ladder", ladder(report)),
-        ("The ladder, in items", item_ladder(report)),
-        ("Bytes over time", over_time(report, "MB/s", BYTE_RATE, |m| m.bytes_per_second)),
-        ("Items over time", over_time(report, "items/s", ITEM_RATE, |m| m.items_per_second)),
+        ("The ladder, in items", if_about(Unit::ItemsPerSecond, item_ladder(report))),
+        ("Bytes over time", if_about(Unit::BytesPerSecond, bytes())),
+        ("Items over time", if_about(Unit::ItemsPerSecond, items())),
         ("Processor over time", processor(report)),
         ("Speed by size of file", by_size(report, FILES, |row| row.file_bytes)),
         ("Speed by size of request", by_size(report, BLOCKS, |row| row.block_bytes)),
         ("Speed by how many at once", by_jobs(report)),
     ];
     let pictures = pictures.map(|(title, svg)| Picture { title: title.to_owned(), svg });
-    pictures
-        .into_iter()
-        .filter(|picture| !picture.svg.is_empty())
-        .chain(percentiles(report))
-        .collect()
+    pictures.into_iter().filter(|picture| !picture.svg.is_empty()).collect()
 }
 
 fn ladder(report: &Report) -> String {
@@ -127,7 +125,7 @@ fn by_jobs(report: &Report) -> String {
         shown::row(&Measurement { jobs: None, file_bytes, ..of_a_line(row) })
     };
     let point = |row: &Measurement| Some((f64::from(row.jobs?), row.bytes_per_second?));
-    let axis = Axis { scale: Scale::Even, show: |jobs| format!("{jobs:.0}") };
+    let axis = Axis { scale: Scale::Even, show: |jobs| format!("{jobs}") };
     lines("Speed by jobs", &grouped(&report.measurements, name, point), (axis, BYTE_RATE))
 }
 
@@ -152,28 +150,6 @@ fn grouped(
     lines.take(MOST_LINES).collect()
 }
 
-/// A picture for each operation, of all its rows.
-fn percentiles(report: &Report) -> Vec<Picture> {
-    let mut lines_of: BTreeMap<&str, Vec<Line>> = BTreeMap::new();
-    for row in &report.measurements {
-        lines_of.entry(&row.operation).or_default().extend(percentiles_of(row));
-    }
-    let drawn = lines_of.into_iter().flat_map(|(operation, drawn)| {
-        let title = format!("How long requests took: {operation}");
-        let pictures = drawn.chunks(MOST_LINES).map(|some| lines(&title, some, (SHARES, TIMES)));
-        pictures.map(|svg| Picture { title: title.clone(), svg }).collect::<Vec<_>>()
-    });
-    drawn.collect()
-}
-
-fn percentiles_of(row: &Measurement) -> Option<Line> {
-    let latency = row.latency_ns?;
-    let points =
-        [(2.0, latency.p50), (10.0, latency.p90), (100.0, latency.p99), (1000.0, latency.p99_9)];
-    let points = points.map(|(one_in, nanos)| (one_in, nanos as f64)).to_vec();
-    Some(Line { name: shown::row(row), points })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,21 +163,20 @@ mod tests {
             titles,
             [
                 "The ladder",
-                "The ladder, in items",
                 "Bytes over time",
-                "Items over time",
                 "Processor over time",
                 "Speed by size of file",
                 "Speed by size of request",
-                "How long requests took: random read",
-                "How long requests took: sequential write",
             ]
         );
         let of = |title: &str| &pictures.iter().find(|picture| picture.title == title).unwrap().svg;
         assert_eq!(of("Speed by size of file").matches("<polyline").count(), 1);
         assert_eq!(of("Processor over time").matches("<polyline").count(), 2);
         assert!(of("The ladder").contains("117.0 MB/s, 75 % used"), "{}", of("The ladder"));
-        assert!(of("How long requests took: sequential write").contains("p99.9"));
+        let mut of_items = fixture::report();
+        of_items.verdicts[0].unit = Unit::ItemsPerSecond;
+        let titles: Vec<_> = super::pictures(&of_items).into_iter().map(|one| one.title).collect();
+        assert_eq!(titles[1..3], ["The ladder, in items", "Items over time"]);
         let by_request = of("Speed by size of request");
         assert!(by_request.contains("sequential write direct"), "{by_request}");
         assert!(by_request.contains(">4K<") && by_request.contains(">1M<"), "{by_request}");
@@ -231,17 +206,6 @@ mod tests {
         let (_, line) = drawn.svg.split_once("points=\"").unwrap();
         let points = line.split('"').next().unwrap().split(' ');
         assert_eq!(points.count(), 3, "{}", drawn.svg);
-    }
-
-    #[test]
-    fn every_row_has_its_curve_however_many_there_are() {
-        let mut report = fixture::report();
-        let row = report.measurements.iter().find(|row| row.latency_ns.is_some()).unwrap().clone();
-        report.measurements = vec![row; 30];
-        report.measurements[29].operation = "random read".to_owned();
-        let curves = pictures(&report).into_iter().filter(|one| one.title.contains("took"));
-        let curves: Vec<_> = curves.map(|one| one.svg.matches("<polyline").count()).collect();
-        assert_eq!(curves, [1, 12, 12, 5]);
     }
 
     #[test]

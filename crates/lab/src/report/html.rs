@@ -12,13 +12,18 @@ use crate::Measurement;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;\
-background:#fff}\
-h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}\
+:root{color-scheme:light dark;--text:#222;--back:#fff;--line:#ddd;--aside:#57606a}\
+@media(prefers-color-scheme:dark){:root{--text:#e6edf3;--back:#0d1117;--line:#30363d;--aside:#9198a1}}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:var(--text);\
+background:var(--back)}\
+h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}.on{color:var(--aside)}.answer{font-size:1.1rem}\
 table{border-collapse:collapse}td,th{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top}\
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}tbody tr{border-top:1px solid #ddd}\
-svg{width:100%;height:auto;font:13px system-ui,sans-serif}code{overflow-wrap:anywhere}\
-.verdict{border-left:.3rem solid #d1495b;padding:.2rem 1rem}";
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\
+tbody tr{border-top:1px solid var(--line)}.wide{overflow-x:auto}\
+svg{width:100%;height:auto;font:13px system-ui,sans-serif;fill:var(--text)}.grid{stroke:var(--line)}\
+code{overflow-wrap:anywhere}.verdict{border-left:.3rem solid #d1495b;padding:.2rem 1rem}\
+@media print{:root{--text:#000;--back:#fff;--line:#bbb;--aside:#333}body{max-width:none;margin:0;font-size:11px}\
+h2,svg,tr{break-inside:avoid}h2{break-after:avoid}.wide{overflow-x:visible}thead{display:table-header-group}}";
 
 /// How each page begins, and what its title begins with, by which one is known.
 const BEGINNING: &str = "<!doctype html>\n";
@@ -39,7 +44,9 @@ pub(super) fn of(report: &Report) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
          {TITLE}{command}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <h1>holdall lab</h1>\n<p><code>{command}</code><br>{made}</p>\n",
+         <h1>{what}</h1>\n<p class=\"on\">{on}<br>{made}, <code>{command}</code></p>\n",
+        what = escaped(&report.command.split(' ').take(3).collect::<Vec<_>>().join(" ")),
+        on = escaped(&hardware(report)),
         command = escaped(&report.command),
         made = escaped(&report.made),
     );
@@ -62,15 +69,27 @@ pub(super) fn of(report: &Report) -> String {
     page + "</body>\n</html>\n"
 }
 
+/// What was measured on what, in a line: the processor, memory, disks and links, as far as they are known.
+fn hardware(report: &Report) -> String {
+    const TELLING: [&str; 8] =
+        ["computer", "processor", "cores", "memory", "file system", "disk", "link", "server"];
+    let facts = || report.circumstances.iter().chain(&report.facts);
+    let told = TELLING.iter().flat_map(|name| facts().filter(move |fact| fact.name == *name));
+    let words = told.map(|fact| match fact.name.as_str() {
+        "cores" => format!("{} cores", fact.value),
+        _ => fact.value.clone(),
+    });
+    words.collect::<Vec<_>>().join(" · ")
+}
+
 fn verdict(page: &mut String, verdict: &Verdict) {
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(
         page,
-        "<p class=\"verdict\"><strong>Limited by {}</strong> ({:.0} % sure): {} of at most {}.<br>{} {}</p>",
+        "<p class=\"verdict\"><strong>Limited by {}</strong> ({:.0} % sure): {}.<br>{} {}</p>",
         escaped(verdict.limited_by.word()),
         verdict.confidence * 100.0,
         escaped(&verdict.unit.show(verdict.achieved)),
-        escaped(&verdict.unit.show(verdict.ceiling)),
         escaped(&verdict.explanation),
         escaped(verdict.help.as_deref().unwrap_or_default()),
     );
@@ -102,7 +121,7 @@ fn rows(page: &mut String, report: &Report) {
     }
     let has_any = |(_, of): &Column| rows.iter().any(|row| of(row).is_some());
     let columns: Vec<_> = COLUMNS.into_iter().filter(has_any).collect();
-    *page += "<h2>Rows</h2>\n<table><thead><tr><th>what</th>";
+    *page += "<h2>Rows</h2>\n<div class=\"wide\"><table><thead><tr><th>what</th>";
     for (head, _) in &columns {
         let _ = write!(page, "<th class=\"n\">{head}</th>");
     }
@@ -114,7 +133,7 @@ fn rows(page: &mut String, report: &Report) {
         }
         *page += "</tr>\n";
     }
-    *page += "</tbody></table>\n";
+    *page += "</tbody></table></div>\n";
 }
 
 fn facts(page: &mut String, title: &str, facts: &[Fact]) {
@@ -166,6 +185,32 @@ mod tests {
             assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
         }
         assert!(page.contains("Limited by network"));
+    }
+
+    #[test]
+    fn a_page_begins_with_what_it_comes_to_on_which_hardware_and_suits_dark_and_print() {
+        let mut report = fixture::report();
+        report.circumstances.push(Fact::new("processor", "AMD EPYC"));
+        report.circumstances.push(Fact::new("cores", "2"));
+        report.facts.push(Fact::new("link", "eth0, 1000 Mb/s"));
+        report.answers = vec!["4 KB random reads: 12,000 a second, like a SATA SSD.".into()];
+        let page = of(&report);
+        let (head, _) = page.split_once("<svg ").unwrap();
+        for said in [
+            "<h1>holdall lab disk</h1>",
+            "attic · AMD EPYC · 2 cores · eth0, 1000 Mb/s",
+            "like a SATA SSD",
+        ] {
+            assert!(head.contains(said), "{said}: {head}");
+        }
+        assert!(!head.contains("at most"), "no figure that nothing on the page explains");
+        for style in ["prefers-color-scheme:dark", "@media print", "white-space:nowrap"] {
+            assert!(head.contains(style), "{style}");
+        }
+        assert!(
+            !page.contains("#ccc") && page.contains("class=\"grid\""),
+            "lines are seen on black, too"
+        );
     }
 
     #[test]

@@ -48,6 +48,15 @@ pub(super) fn rate(bytes_per_second: f64) -> String {
     Unit::BytesPerSecond.show(bytes_per_second)
 }
 
+/// `250 MB/s`: a round rate, at a scale.
+pub(super) fn rate_mark(bytes_per_second: f64) -> String {
+    match bytes_per_second {
+        1e9.. => format!("{} GB/s", Short(bytes_per_second / 1e9)),
+        1e6.. => format!("{} MB/s", Short(bytes_per_second / 1e6)),
+        _ => format!("{} kB/s", Short(bytes_per_second / 1e3)),
+    }
+}
+
 /// `1,234/s`.
 pub(super) fn frequency(per_second: f64) -> String {
     match Unit::ItemsPerSecond.show(per_second).strip_suffix(" items/s") {
@@ -83,7 +92,7 @@ pub(super) fn row(row: &Measurement) -> String {
     if let Some(bytes) = row.block_bytes {
         words += &format!(" {}", block(bytes));
     }
-    if let Some(bytes) = row.file_bytes {
+    if let Some(bytes) = row.file_bytes.filter(|_| row.block_bytes.is_none()) {
         words += &format!(" files of {}", file(bytes));
     }
     if let Some(depth @ 2..) = row.queue_depth {
@@ -95,8 +104,12 @@ pub(super) fn row(row: &Measurement) -> String {
     if row.direct == Some(true) {
         words += " direct";
     }
-    if row.end_fsync == Some(true) {
+    if row.end_fsync == Some(true) && !["fsync", "durable"].iter().any(|word| words.contains(word))
+    {
         words += " + fsync";
+    }
+    if let Some(bytes) = row.file_bytes.filter(|_| row.block_bytes.is_some()) {
+        words += &format!(", in a file of {}", file(bytes));
     }
     if let Some(cache) = row.cache.filter(|cache| *cache != Cache::Direct) {
         words += &format!(", {}", cache.words());
@@ -123,5 +136,14 @@ mod tests {
         assert_eq!(row(&one), "random read 4K direct");
         (one.queue_depth, one.jobs, one.end_fsync) = (Some(32), Some(4), Some(true));
         assert_eq!(row(&one), "random read 4K QD32 x4 direct + fsync");
+        one.file_bytes = Some(512 << 20);
+        assert_eq!(row(&one), "random read 4K QD32 x4 direct + fsync, in a file of 512 MiB");
+        let whole = Measurement {
+            file_bytes: Some(2_000),
+            end_fsync: Some(true),
+            ..Measurement::new("write with fsync", 1.0)
+        };
+        assert_eq!(row(&whole), "write with fsync files of 2 kB");
+        assert_eq!([0.25e9, 2.5e9, 5e3].map(rate_mark), ["250 MB/s", "2.5 GB/s", "5 kB/s"]);
     }
 }

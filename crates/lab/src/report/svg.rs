@@ -9,8 +9,8 @@ const LEFT: f64 = 190.0;
 const BAR: f64 = 24.0;
 const PLOT: (f64, f64) = (620.0, 200.0);
 const MARGIN: (f64, f64) = (80.0, 20.0);
-/// Lines of different colours, which differ in brightness too.
-const COLOURS: [&str; 6] = ["#1b6ca8", "#d1495b", "#2e933c", "#8d5a97", "#b8860b", "#444444"];
+/// Lines of different colours, which differ in brightness too, and can be seen on white and on black.
+const COLOURS: [&str; 6] = ["#2f81c7", "#d1495b", "#2e933c", "#a06cab", "#b8860b", "#808080"];
 
 /// One bar.
 pub(super) struct Bar {
@@ -79,9 +79,7 @@ impl Axis {
     /// Values to write at it.
     fn marks(self, (low, high): (f64, f64)) -> Vec<f64> {
         let (base, first, last) = match self.scale {
-            Scale::Even => {
-                return (0..=4_u32).map(|at| low + (high - low) * f64::from(at) / 4.0).collect();
-            }
+            Scale::Even => return round_marks(low, high),
             Scale::Tens => (10_f64, low.log10(), high.log10()),
             Scale::Twos => (2_f64, low.log2(), high.log2()),
         };
@@ -101,6 +99,30 @@ impl Axis {
     }
 }
 
+/// The smallest of 1, 2 and 5 times a power of 10 that divides a length into 6 parts or fewer.
+fn round_step(length: f64) -> f64 {
+    let least = length / 6.0;
+    let power = 10_f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|times| times * power)
+        .find(|step| *step >= least)
+        .unwrap_or(10.0 * power)
+}
+
+/// Round values from one end to the other.
+fn round_marks(low: f64, high: f64) -> Vec<f64> {
+    if high <= low {
+        return vec![low];
+    }
+    let step = round_step(high - low);
+    let first = (low / step).ceil();
+    let count = ((high / step).floor() - first).clamp(0.0, 20.0) as u32;
+    // Without the last digits of a product: 0.6 is no 0.6000000000000001.
+    let shown = |value: f64| (value * 1e6).round() / 1e6;
+    (0..=count).map(|at| shown((first + f64::from(at)) * step)).collect()
+}
+
 /// Lines in one plot; empty if no line has a point.
 pub(super) fn lines(title: &str, lines: &[Line], (x, y): (Axis, Axis)) -> String {
     let all = lines.iter().flat_map(|line| &line.points);
@@ -117,7 +139,13 @@ pub(super) fn lines(title: &str, lines: &[Line], (x, y): (Axis, Axis)) -> String
     if all.is_empty() {
         return String::new();
     }
-    let plot = Plot { x, y, across: range(|point| point.0, x), up: range(|point| point.1, y) };
+    let mut up = range(|point| point.1, y);
+    if y.scale == Scale::Even && up.1 > up.0 {
+        // The highest mark is above all points.
+        let step = round_step(up.1 - up.0);
+        up.1 = (up.1 / step).ceil() * step;
+    }
+    let plot = Plot { x, y, across: range(|point| point.0, x), up };
     let height = PLOT.1 + 2.0 * MARGIN.1 + 22.0 + 18.0 * lines.len() as f64;
     let mut out = open(title, WIDTH, height);
     plot.draw_scales(&mut out);
@@ -141,19 +169,22 @@ impl Plot {
     }
 
     fn draw_scales(&self, out: &mut String) {
+        let show = |axis: Axis, value: f64| {
+            if value == 0.0 { "0".to_owned() } else { (axis.show)(value) }
+        };
         let (right, bottom) = (MARGIN.0 + PLOT.0, MARGIN.1 + PLOT.1);
         for value in self.y.marks(self.up) {
             let (_, y) = self.at((self.across.0, value));
             let _ = write!(
                 out,
-                "<path d=\"M{} {y:.1}H{right}\" stroke=\"#ccc\" fill=\"none\"/>",
+                "<path d=\"M{} {y:.1}H{right}\" class=\"grid\" fill=\"none\"/>",
                 MARGIN.0
             );
-            text(out, MARGIN.0 - 6.0, y + 4.0, "end", &(self.y.show)(value));
+            text(out, MARGIN.0 - 6.0, y + 4.0, "end", &show(self.y, value));
         }
         for value in self.x.marks(self.across) {
             let (x, _) = self.at((value, self.up.0));
-            text(out, x, bottom + 18.0, "middle", &(self.x.show)(value));
+            text(out, x, bottom + 18.0, "middle", &show(self.x, value));
         }
     }
 
@@ -214,6 +245,19 @@ mod tests {
             (LOGARITHMIC, LOGARITHMIC),
         );
         assert!(drawn.contains("390.0,120.0"), "the tenth is not in the middle: {drawn}");
+    }
+
+    #[test]
+    fn marks_are_round_numbers() {
+        assert_eq!(round_marks(0.0, 1742.4), [0.0, 500.0, 1000.0, 1500.0]);
+        assert_eq!(round_marks(0.0, 0.8), [0.0, 0.2, 0.4, 0.6, 0.8]);
+        assert_eq!(round_marks(0.0, 4.0), [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(round_marks(3.0, 3.0), [3.0]);
+        let show = |value: f64| format!("{value} MB/s");
+        let axis = Axis { show, ..LINEAR };
+        let drawn = lines("t", &line(&[(0.0, 0.0), (10.0, 871.2)]), (LINEAR, axis));
+        assert!(drawn.contains(">0</text>") && drawn.contains(">200 MB/s</text>"), "{drawn}");
+        assert!(drawn.contains(">1000 MB/s</text>"), "the highest is above all points: {drawn}");
     }
 
     #[test]
