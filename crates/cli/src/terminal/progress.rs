@@ -3,7 +3,7 @@
 //! The run itself knows nothing of this: it counts, and a thread here looks at the counters.
 
 use std::cell::Cell;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -134,6 +134,64 @@ impl Drop for Meter<'_> {
     }
 }
 
+/// Says on a terminal which of several measurements goes on, and how long the others take, more or less.
+pub(crate) struct Steps {
+    is_shown: bool,
+    done: usize,
+    all: usize,
+    begun: Instant,
+}
+
+impl Steps {
+    /// So many are to come.
+    pub(crate) fn of(output: &Output, all: usize) -> Self {
+        let is_shown = all > 0 && !output.json && !output.quiet && io::stderr().is_terminal();
+        Self { is_shown, done: 0, all, begun: Instant::now() }
+    }
+
+    /// One goes on.
+    pub(crate) fn show(&self, what: &str) {
+        if self.is_shown && self.done < self.all {
+            let words = step_words(what, (self.done, self.all), self.begun.elapsed());
+            let line: String = words.chars().take(columns().saturating_sub(1)).collect();
+            // Nobody misses what a terminal does not take.
+            let _ = write!(io::stderr(), "\r\x1b[K{line}");
+        }
+    }
+
+    /// It is over, and will be told of.
+    pub(crate) fn end(&mut self) {
+        self.done += 1;
+        self.clear();
+    }
+
+    fn clear(&self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// `row 12 of 41: random read, about 40 s left`: those to come take as long as those that are done did on average.
+fn step_words(what: &str, (done, all): (usize, usize), elapsed: Duration) -> String {
+    let name = if what.is_empty() { String::new() } else { format!(": {what}") };
+    let left = match done {
+        // The first says little.
+        0 | 1 => String::new(),
+        _ => {
+            let each = elapsed.as_secs_f64() / done as f64;
+            format!(", about {} left", whole_duration(each * all.saturating_sub(done) as f64))
+        }
+    };
+    format!("row {} of {all}{name}{left}", done + 1)
+}
+
 /// The width of the terminal on standard error.
 fn columns() -> usize {
     columns_of(io::stderr()).map_or(80, |columns| columns.max(20))
@@ -172,5 +230,22 @@ fn watch(
     show(&recent.status(run, forecast));
     while ending.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
         show(&recent.status(run, forecast));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measurement_says_how_far_it_is_and_how_long_it_takes() {
+        let after =
+            |done, seconds| step_words("random read", (done, 41), Duration::from_secs(seconds));
+        assert_eq!(after(0, 0), "row 1 of 41: random read");
+        assert_eq!(after(11, 11), "row 12 of 41: random read, about 30 s left");
+        assert_eq!(
+            step_words("", (2, 4), Duration::from_secs(90)),
+            "row 3 of 4, about 1 min 30 s left"
+        );
     }
 }

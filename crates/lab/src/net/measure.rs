@@ -73,6 +73,20 @@ impl NetPlan {
         }
     }
 
+    /// How many rows it makes, where each buffer of a file is one.
+    pub fn rows(&self) -> usize {
+        let ends = [
+            self.from_file.is_some(),
+            self.to_folder.is_some(),
+            self.to_far_file,
+            self.from_far_file,
+        ];
+        let files =
+            ends.into_iter().filter(|is_wanted| *is_wanted).count() * self.buffers_bytes.len();
+        // Round trips alone, and in either direction under load.
+        3 + self.streams.len() * (2 + files) + 2 * usize::from(self.both_ways)
+    }
+
     /// For how long all rows send together, with a server, whose own files are measured with one
     /// buffer.
     pub fn sends_for(&self) -> Duration {

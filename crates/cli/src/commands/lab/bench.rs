@@ -17,6 +17,7 @@ use super::place::Place;
 use super::rate::Slowest;
 use super::table::{binary_size, latency, latency_heads, megabytes, operations, tell_row};
 use crate::app::App;
+use crate::terminal::progress::Steps;
 
 const MIB: u64 = 1 << 20;
 /// The file of the standard set, where there is room for it.
@@ -60,6 +61,7 @@ pub(super) struct Bench<'a> {
     place: &'a Place,
     files: DiskFiles<'a>,
     slowest: Slowest,
+    steps: Steps,
     has_heads: bool,
     notes: Vec<String>,
     /// Rows that had no room, in words.
@@ -73,7 +75,8 @@ impl<'a> Bench<'a> {
         let files = DiskFiles::new(&place.scratch, place.stop.clone(), seed);
         let slowest = Slowest::default();
         let (notes, left_out) = (Vec::new(), Vec::new());
-        Self { app, place, files, slowest, has_heads: false, notes, left_out }
+        let steps = Steps::of(&app.output, 0);
+        Self { app, place, files, slowest, steps, has_heads: false, notes, left_out }
     }
 
     /// The rows that are measured when nobody asks for one. What has no room any more is left out, and
@@ -83,23 +86,28 @@ impl<'a> Bench<'a> {
     /// As for [`measure`]; `NoRoom` only where there is none for the first of them.
     pub(super) fn standard(&mut self) -> Result<()> {
         let file_bytes = self.set_bytes()?;
-        let mut is_known = true;
-        for one in standard_set(file_bytes, SET_LIMIT) {
+        let (set, mut is_known) = (standard_set(file_bytes, SET_LIMIT), true);
+        // An average of each way, and an fsync.
+        self.steps = Steps::of(&self.app.output, set.len() + 3);
+        for one in set {
             if std::mem::replace(&mut is_known, one.known_as.is_some()) != is_known {
                 self.app.output.say("")?;
             }
+            self.steps.show(&in_words(&one.row));
             let done = self.row(&one.row, one.known_as);
             self.unless_without_room(done, || in_words(&one.row))?;
         }
         for access in [Access::Read, Access::Write] {
             let steps = large_steps(access, SET_LIMIT);
             if steps.iter().all(|step| step.file_bytes <= file_bytes) {
+                self.steps.show(&format!("{}, average", access.words()));
                 let done = self.average(&steps, SET_LIMIT);
                 self.unless_without_room(done, || format!("{}, average", access.words()))?;
             } else {
                 self.note(AVERAGES_LEFT_OUT)?;
             }
         }
+        self.steps.show("fsync");
         let done = self.fsync(SET_LIMIT);
         self.unless_without_room(done, || "fsync".to_owned())?;
         if self.left_out.is_empty() {
@@ -253,6 +261,7 @@ impl<'a> Bench<'a> {
     }
 
     fn tell(&mut self, told: &Told<'_>, how: &str) -> Result<()> {
+        self.steps.end();
         let (output, row) = (&self.app.output, told.measurement);
         output.object("measurement", told)?;
         self.slowest.add_bytes(row);

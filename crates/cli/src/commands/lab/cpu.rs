@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::arguments::quantity;
 use crate::exit::Exit;
 use crate::lab::lab_report::ReportArgs;
+use crate::terminal::progress::Steps;
 
 /// How long a step is measured.
 const STEP_TIME: Duration = Duration::from_millis(500);
@@ -65,7 +66,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         "", "", "MB/s a core", "all cores", "becomes"
     ))?;
     let samples = Samples { text, incompressible };
-    for probe in holdall_engine::cpu_probes(samples) {
+    let probes = holdall_engine::cpu_probes(samples);
+    let mut steps = Steps::of(&app.output, probes.len());
+    for probe in probes {
+        steps.show(&probe.name);
         let one = measure_probe(&probe, 1, time, &stop)?;
         keep(app, &probe, &one, &mut slowest)?;
         let all = match all_cores {
@@ -78,6 +82,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         };
         let of_core = one.measurement.bytes_per_core_second;
         slowest.add(of_core);
+        steps.end();
         app.output.result(format_args!(
             "{:<28} {:<15} {:>11} {:>11} {:>8.1}%",
             probe.name,

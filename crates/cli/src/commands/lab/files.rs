@@ -20,6 +20,7 @@ use crate::arguments::quantity;
 use crate::exit::Exit;
 use crate::lab::lab_report::ReportArgs;
 use crate::terminal::output::{count, counted, size};
+use crate::terminal::progress::Steps;
 
 /// How many small files of how many bytes.
 const FILES: u64 = 1000;
@@ -28,6 +29,8 @@ const FILE_BYTES: u64 = 4096;
 const WORKERS: [u32; 4] = [1, 2, 4, 8];
 /// How long each kind of work may take.
 const LIMIT: Duration = Duration::from_secs(5);
+/// From creating to deleting, a row each.
+const KINDS_OF_WORK: usize = 8;
 /// The share of the room that a mix which does not fit is made for: small files take more than bytes.
 const MIX_SHARE: f64 = 0.8;
 
@@ -70,7 +73,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let mut told = Told { app, slowest: Slowest::default(), notes: Vec::new(), has_heads: false };
+    let steps = Steps::of(&app.output, 0);
+    let (slowest, notes) = (Slowest::default(), Vec::new());
+    let mut told = Told { app, slowest, steps, notes, has_heads: false };
     if args.count {
         let place = holdall_lab::storage_stack::StorageStack::of(&args.dir)
             .map_err(|error| anyhow::Error::from(error).context(args.dir.display().to_string()))?;
@@ -85,7 +90,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     circumstances.tell(&app.output)?;
     let is_standard = args.files.is_none() && args.size.is_none() && args.workers.is_none();
     let workers = args.workers.map_or_else(|| WORKERS.to_vec(), |workers| vec![workers]);
-    for workers in if is_standard || args.workers.is_some() { workers } else { vec![1] } {
+    let workers = if is_standard || args.workers.is_some() { workers } else { vec![1] };
+    let of_sizes = if is_standard { 2 * LADDER_BYTES.len() + 2 } else { 0 };
+    told.steps = Steps::of(&app.output, KINDS_OF_WORK * workers.len() + of_sizes);
+    told.steps.show("");
+    for workers in workers {
         let asked = SmallFiles {
             files: args.files.unwrap_or(FILES),
             file_bytes: args.size.unwrap_or(FILE_BYTES),
@@ -110,6 +119,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 struct Told<'a> {
     app: &'a App,
     slowest: Slowest,
+    steps: Steps,
     /// What to make of the rows, in sentences.
     notes: Vec<String>,
     has_heads: bool,
@@ -153,6 +163,7 @@ impl Told<'_> {
 
     fn row(&mut self, measured: &FilesMeasured) -> Result<()> {
         let (output, row) = (&self.app.output, &measured.measurement);
+        self.steps.end();
         output.object("measurement", measured)?;
         self.slowest.add_items(&measured.reported());
         if !self.has_heads {
@@ -179,7 +190,9 @@ impl Told<'_> {
             latency(row),
         );
         let more = row.cache.map_or("", holdall_lab::disk::Cache::words);
-        Ok(tell_row(output, &figures, more)?)
+        tell_row(output, &figures, more)?;
+        self.steps.show("");
+        Ok(())
     }
 
     fn count(&mut self, found: &FilesMeasured) -> Result<()> {

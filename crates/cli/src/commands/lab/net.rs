@@ -27,7 +27,8 @@ use crate::arguments::quantity;
 use crate::exit::{Exit, Refusal};
 use crate::lab::lab_report::ReportArgs;
 use crate::lab::lab_server::{self, out_of_io};
-use crate::terminal::output::counted;
+use crate::terminal::output::{Output, counted};
+use crate::terminal::progress::Steps;
 
 /// The port of a listener that is named without one.
 const LISTENER_PORT: u16 = 7444;
@@ -116,11 +117,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let mut circumstances = Circumstances::now(None);
     circumstances.set_server(server);
     circumstances.tell(&app.output)?;
-    let mut table = NetTable::default();
-    let mut told = |row: &NetRow| table.tell(app, row);
+    let mut table = NetTable::new(app, plan.rows());
+    let mut told = |row: &NetRow| table.tell(row);
     let stop = app.interrupt.flag();
     let measured =
         measure(&*far, &plan, &stop, &mut told).map_err(|error| in_words(args, error))?;
+    drop(table);
     let mut slowest = Slowest::default();
     measured.rows.iter().for_each(|row| slowest.add_bytes(&row.reported()));
     let mut report = circumstances.report(slowest.rows());
@@ -363,10 +365,10 @@ pub(super) fn paired_quickly(
 fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<String> {
     let plan = NetPlan::memory(Duration::from_secs(1), 4);
     let far = lab_server::connect(app, None, &plan, Arc::clone(stop))?;
-    let mut table = NetTable::default();
+    let mut table = NetTable::new(app, plan.rows());
     let mut told = |row: &NetRow| {
         slowest.add_bytes(&row.reported());
-        table.tell(app, row)
+        table.tell(row)
     };
     let measured = measure(&far, &plan, stop, &mut told);
     measured.map_err(out_of_io)?;
@@ -374,18 +376,27 @@ fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<St
 }
 
 /// The rows, below a head for their columns.
-#[derive(Default)]
-struct NetTable {
+struct NetTable<'a> {
+    output: &'a Output,
+    steps: Steps,
     has_heads: bool,
 }
 
 /// The width of the names' column.
 const NAME_COLUMNS: usize = 36;
 
-impl NetTable {
+impl<'a> NetTable<'a> {
+    /// So many rows are to come.
+    fn new(app: &'a App, rows: usize) -> Self {
+        let steps = Steps::of(&app.output, rows);
+        steps.show("");
+        Self { output: &app.output, steps, has_heads: false }
+    }
+
     /// Tells a row: rates in megabits, as links are sold, and in megabytes, as files are measured.
-    fn tell(&mut self, app: &App, row: &NetRow) -> std::io::Result<()> {
-        let output = &app.output;
+    fn tell(&mut self, row: &NetRow) -> std::io::Result<()> {
+        self.steps.end();
+        let output = self.output;
         if !std::mem::replace(&mut self.has_heads, true) {
             let heads = latency_heads();
             output
@@ -403,7 +414,9 @@ impl NetTable {
         let retransmits = row.retransmits.filter(|&count| count > 0);
         let more = retransmits.map(|count| format!("{} sent again", counted(count, "segment")));
         let name = holdall_lab::report::row_name(measurement);
-        tell_named(output, (&name, NAME_COLUMNS), &figures, &more.unwrap_or_default())
+        tell_named(output, (&name, NAME_COLUMNS), &figures, &more.unwrap_or_default())?;
+        self.steps.show("");
+        Ok(())
     }
 }
 
