@@ -21,6 +21,9 @@ pub(crate) struct ReportArgs {
     /// Writes a report to this file, .html, .json, .csv or .txt; several files with --report for each
     #[arg(long, value_name = "FILE")]
     report: Vec<PathBuf>,
+    /// Names this computer, addresses, paths and ids in a .txt report, too, which leaves them out for a forum
+    #[arg(long, requires = "report")]
+    with_names: bool,
 }
 
 impl ReportArgs {
@@ -48,7 +51,7 @@ impl ReportArgs {
         for file in &self.report {
             // Much may have come there while it was measured.
             check_place(file)?;
-            write_whole(file, &in_form(report, form_of(file)?))
+            write_whole(file, &in_form(report, form_of(file)?, self.with_names))
                 .with_context(|| format!("cannot write {}", file.display()))?;
             app.output.say(format_args!("report: {}", file.display()))?;
         }
@@ -56,12 +59,14 @@ impl ReportArgs {
     }
 }
 
-/// The report as it is written; where people read it, its time is that of the clock on their wall.
-fn in_form(report: &Report, form: Form) -> String {
+/// The report as it is written; where people read it, its time is that of the clock on their wall, and a card is for
+/// strangers.
+fn in_form(report: &Report, form: Form, with_names: bool) -> String {
     match form {
         Form::Json | Form::Csv => report.write(form),
         Form::Html | Form::Text => {
-            let mut report = report.clone();
+            let is_for_strangers = form == Form::Text && !with_names;
+            let mut report = if is_for_strangers { report.without_names() } else { report.clone() };
             report.made = local_time_of(&report.made);
             report.write(form)
         }

@@ -419,6 +419,38 @@ fn reports_are_written_kept_listed_and_compared() {
         (summary["compared"].as_u64(), &summary["only_first"]),
         (Some(9), &serde_json::json!([]))
     );
+    let by_number = machine.run(["lab", "compare", "1", "2", "--json"]).expect(0);
+    assert_eq!(by_number.of_type("difference").len(), 12);
+    assert_eq!((&kept[0]["number"], &kept[1]["number"]), (&1.into(), &2.into()));
+    let last = machine.run(["lab", "compare", "last"]).expect(0);
+    assert!(last.stdout.contains("A: 1: ") && last.stdout.contains("B: 2: "), "{}", last.stdout);
+    let none = machine.run(["lab", "compare", "3", "last"]).expect(1);
+    assert!(none.stderr.contains("no measurement 3, but 2"), "{}", none.stderr);
+    let said = machine.run(["lab", "history"]).expect(0).stdout;
+    assert!(said.contains("  2  20") && !said.contains(other), "{said}");
+
+    // What measures something else has no row in common, and that is one sentence.
+    machine.run(["lab", "cpu", "--time", "0.001"]).expect(0);
+    let unlike = machine.run(["lab", "compare", "last", "1"]).expect(0).stdout;
+    assert!(
+        unlike.contains("measure different things (holdall lab cpu, holdall lab net)"),
+        "{unlike}"
+    );
+    assert!(!unlike.contains("only A has"), "{unlike}");
+    let only_one = machine.run(["lab", "compare", "last"]).expect(1).stderr;
+    assert!(only_one.contains("only one `holdall lab cpu`"), "{only_one}");
+
+    // A card is for strangers.
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let address = listening.address.to_string();
+    assert!(html.contains(&address) && html.contains(&host), "{html}");
+    assert!(!card.contains(&address) && !card.contains(&format!("computer: {host}")), "{card}");
+    assert!(!card.contains(text(&files[0])), "{card}");
+    let named = machine.path("named.txt");
+    listening.measure(&machine, &["--report", text(&named), "--with-names"]).expect(0);
+    let named = fs::read_to_string(named).unwrap();
+    assert!(named.contains(&address) && named.contains(&format!("computer: {host}")), "{named}");
+
     let said = machine.run(["lab", "compare", text(&files[0]), other]).expect(1);
     assert!(said.stderr.contains("no report of the lab"), "{}", said.stderr);
 }

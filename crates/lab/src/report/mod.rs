@@ -15,6 +15,7 @@ mod csv;
 mod curves;
 mod escape;
 mod html;
+mod nameless;
 mod shown;
 mod svg;
 
@@ -262,6 +263,12 @@ impl Report {
         }
         let report: Self = serde_json::from_slice(bytes)?;
         if report.figures().all(f64::is_finite) { Ok(report) } else { Err(ReportError::NoNumber) }
+    }
+
+    /// The same without the computer's name, addresses, paths and ids: to be shown to strangers.
+    #[must_use]
+    pub fn without_names(&self) -> Self {
+        nameless::of(self)
     }
 
     /// The report in one of its forms.

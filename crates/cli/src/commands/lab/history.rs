@@ -13,9 +13,10 @@ use crate::terminal::output::{JsonPath, Shown, local_time_of};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall lab history
-         holdall lab compare FILE FILE     with two of the files that it lists
+         holdall lab compare 3 7     with two of the numbers that it lists
+         holdall lab compare last    the newest with the one of its kind before it
 
-Each measurement is kept in the state folder, the last 200 of them.
+Each measurement is kept in the state folder, the last 200 of them. `-v` names their files.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -27,6 +28,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     #[derive(Serialize)]
     struct Line<'a> {
+        number: usize,
         #[serde(flatten)]
         file: JsonPath,
         made: &'a str,
@@ -36,7 +38,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     }
     let files = KeptReports::in_state(&app.folders.state).files()?;
     let skipped = files.len().saturating_sub(args.last.unwrap_or(usize::MAX));
-    for file in files.iter().skip(skipped) {
+    for (at, file) in files.iter().enumerate().skip(skipped) {
+        let number = at + 1;
         // One that is damaged costs itself alone.
         let report = match KeptReports::read(file).map_err(anyhow::Error::from) {
             Ok(report) => report,
@@ -49,16 +52,19 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let fastest = fastest(&report);
         let Report { made, command, measurements, .. } = &report;
         let words = fastest.map(|rate| holdall_meter::Unit::BytesPerSecond.show(rate));
-        app.output.result(format_args!(
-            "{}  {:>12}  {}",
+        app.output.result_prose(format_args!(
+            "{number:>3}  {}  {:>10}  {}",
             Shown(local_time_of(made).as_bytes()),
             words.unwrap_or_default(),
             Shown(command.as_bytes())
         ))?;
-        app.output.result(format_args!("    {}", Shown(path)))?;
+        if app.output.verbose > 0 {
+            app.output.result(format_args!("     {}", Shown(path)))?;
+        }
         app.output.object(
             "lab_report",
             &Line {
+                number,
                 file: JsonPath::new(path),
                 made,
                 command,
