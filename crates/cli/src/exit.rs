@@ -191,7 +191,10 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
             "check the password (--password-file, HOLDALL_PASSWORD), or the key (--identity)"
         }
         Exit::NotAllowed => return denial(error).and_then(of_denial).map(str::to_owned),
-        Exit::Unreachable => "is `holdall serve` running there, and the address right?",
+        Exit::Unreachable => {
+            "is `holdall serve` running there, and the address right? If the server has moved: \
+             -r https://NEW-ADDRESS:7443/NAME"
+        }
         Exit::Damage => "`holdall check --verify all` finds out what is affected",
         _ => return None,
     };

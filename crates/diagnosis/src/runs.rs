@@ -35,6 +35,8 @@ pub enum RunKind {
     Backup,
     /// A check.
     Check,
+    /// A repository was opened with its recovery kit alone.
+    KitTrial,
 }
 
 /// A run of the past, or one that goes on.
@@ -217,14 +219,14 @@ impl Runs {
     }
 
     /// The files of the notes that are no longer needed: all but the newest, and but the newest good backup of each place
-    /// and sources, and the newest check of each place.
+    /// and sources, and the newest check and the newest trial of the kit of each place.
     pub fn surplus(&self) -> Vec<&str> {
         let many = self.notes.len().saturating_sub(MOST_NOTES);
         let (old, _) = self.notes.split_at(many);
         let is_newest = |(name, note): &(String, RunNote)| {
             let mut same = self.to(&note.to, note.kind);
             let is_kept = |other: &RunNote| {
-                note.kind == RunKind::Check || (other.is_good() && other.sources == note.sources)
+                note.kind != RunKind::Backup || (other.is_good() && other.sources == note.sources)
             };
             same.find(|(_, other)| is_kept(other)).is_some_and(|(newest, _)| newest == name)
         };

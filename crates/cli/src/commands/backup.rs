@@ -21,6 +21,7 @@ use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
+use super::kit_trial;
 use super::noted::noted;
 use super::tag;
 use crate::app::App;
@@ -147,6 +148,7 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd) -> Result<Exit> {
     deletions::tell(app, &announced);
     if !options.dry_run {
         audits::tell(app, &access);
+        kit_trial::remind(app);
     }
     let incomplete = some_missing || done.summary.problems > 0;
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })

@@ -23,7 +23,8 @@ Whoever loses both the password and the recovery kit loses the backups.
 Exit codes: 0 done, 1 failed, or there is a repository already, 2 wrong usage, 13 not allowed, 14 \
 server unreachable, 130 interrupted")]
 pub(crate) struct Args {
-    /// Writes the recovery kit to this new file [default: it is printed]
+    /// Writes the recovery kit to this new file; if its name ends in .html, as a page to print with a QR code
+    /// [default: it is printed]
     #[arg(long, value_name = "FILE")]
     recovery_kit: Option<PathBuf>,
     /// The cipher of its blocks: ChaCha20 if a computer without instructions for AES will use it, such as a

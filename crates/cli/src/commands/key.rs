@@ -11,9 +11,10 @@ use holdall_format::{Wrapping, WrappingKind};
 use holdall_state::private_file;
 use serde::Serialize;
 
+use super::kit_trial;
 use crate::app::App;
 use crate::exit::{Exit, Refusal, is_certain};
-use crate::opening::create::{check_kit_file, tell_kit};
+use crate::opening::create::{check_kit_file, kit_text, tell_kit};
 use crate::opening::key_set::KeySet;
 use crate::secrets::password::{chosen_anew, take_new};
 use crate::terminal::output::Shown;
@@ -35,7 +36,8 @@ const OLDER_KEYS: &str = "an older copy of the repository's keys, such as in a s
 #[command(after_help = "\
 Examples: holdall key list
           holdall key add --passphrase
-          holdall key add --recovery-kit second-kit.txt
+          holdall key add --recovery-kit second-kit.html
+          holdall key try-kit kit.txt
           holdall key add --recipient-file ~/.ssh/id_ed25519.pub --label laptop
           holdall snapshots --identity ~/.ssh/id_ed25519
           holdall key remove laptop
@@ -59,6 +61,19 @@ not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
     List,
     /// Adds a key
     Add(Add),
+    /// Opens the repository with a recovery kit alone, as a new computer would, and keeps nothing
+    ///
+    /// Try your kit once a year, from its paper: type or scan it into a file. `holdall status` shows when it was tried.
+    #[command(after_help = "\
+Example: holdall key try-kit kit.txt
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, or no kit, 10 no such repository, 11 in use, 12 not the kit of this \
+repository, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
+    TryKit {
+        /// The recovery kit
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
     /// Takes a key away; never the last one
     #[command(after_help = "\
 Example: holdall key remove laptop
@@ -122,7 +137,7 @@ struct What {
     /// A password
     #[arg(long)]
     passphrase: bool,
-    /// A recovery kit, written to this new file
+    /// A recovery kit, written to this new file; if its name ends in .html, as a page to print with a QR code
     #[arg(long, value_name = "FILE")]
     recovery_kit: Option<PathBuf>,
     /// Somebody's public key: `age1...` or `ssh-ed25519 ...`
@@ -144,6 +159,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     match &args.action {
         Action::List => list(app, &KeySet::open(app)?)?,
         Action::Add(args) => add(app, args)?,
+        Action::TryKit { file } => kit_trial::try_out(app, file)?,
         Action::Remove { key } => remove(app, key)?,
         Action::Rotate => rotate(app)?,
         Action::Change { key, new_password } => change(app, key.as_deref(), new_password)?,
@@ -223,7 +239,7 @@ fn add_kit(app: &App, keys: &mut KeySet, file: &Path, label: Option<&str>) -> Re
     let secret = RecoverySecret::generate(&mut SystemEntropy);
     let wrapping = wrap_recovery(&keys.ring, &secret);
     let label = keys.free_label(label, &wrapping.label)?;
-    let kit = keys.kit(&secret).to_text();
+    let kit = kit_text(&keys.kit(&secret), Some(file))?;
     private_file::hand_out(file, &kit)?;
     if let Err(error) = append(app, keys, Wrapping { label, ..wrapping }) {
         // It may open the repository if only the answer was lost; then it is better there than gone.

@@ -14,6 +14,7 @@ mod history;
 mod init;
 pub(crate) mod invite;
 mod key;
+mod kit_trial;
 mod lab;
 mod ls;
 mod man;

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use holdall_crypto::{KeyRing, RecoveryKit, RecoverySecret, SystemEntropy};
 use holdall_engine::{LockedRepository, new_repository};
 use holdall_format::{PublicKey, Suite};
 use holdall_state::private_file;
+use holdall_sys::{Clock, SystemClock, host};
 use serde::Serialize;
+use zeroize::Zeroizing;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal, is_certain};
-use crate::terminal::output::plain;
+use crate::terminal::output::{local_date, plain};
 
 /// The cipher of a repository's blocks, as it is typed: AES for processors with instructions for it, the
 /// other one for all others, such as that of a Raspberry Pi 4.
@@ -71,7 +73,8 @@ impl NewKeys {
         name: &str,
         kit_file: Option<&Path>,
     ) -> Result<()> {
-        let kit = RecoveryKit::new(&self.ring, &self.recovery, server, name).to_text();
+        let kit = RecoveryKit::new(&self.ring, &self.recovery, server, name);
+        let kit = kit_text(&kit, kit_file)?;
         let suite = self.cipher.map(Cipher::suite);
         let request = new_repository(&self.ring, &self.recovery, password, suite)?;
         let new_file = kit_file.filter(|_| !self.kit_is_out);
@@ -89,6 +92,22 @@ impl NewKeys {
             let _ = std::fs::remove_file(file);
         }
         Err(error)
+    }
+}
+
+/// A kit as it is written to that file, or printed without one: a page if the name ends in `.html`.
+///
+/// # Errors
+/// If the kit is too long for a page.
+pub(crate) fn kit_text(kit: &RecoveryKit, file: Option<&Path>) -> Result<Zeroizing<String>> {
+    let (day, host) = (local_date(SystemClock.now_ns()), host::host_name());
+    let made = format!("Made on {day} on the computer {host}.");
+    let ending = file.and_then(Path::extension).unwrap_or_default();
+    match ending.eq_ignore_ascii_case("html") || ending.eq_ignore_ascii_case("htm") {
+        true => {
+            kit.to_page(&made).context("the kit is too long for a QR code: name a file of text")
+        }
+        false => Ok(kit.to_text(&made)),
     }
 }
 

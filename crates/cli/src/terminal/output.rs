@@ -64,6 +64,11 @@ impl Output {
         Self { json: false, quiet: true, verbose: 0, ..self.clone() }
     }
 
+    /// Whether notes are read by a person at a terminal.
+    pub(crate) fn is_for_a_person(&self) -> bool {
+        !self.json && !self.quiet && io::stderr().is_terminal()
+    }
+
     /// Says a line of the report: not with `--json`, not with `-q`.
     ///
     /// # Errors

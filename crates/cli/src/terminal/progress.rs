@@ -44,7 +44,7 @@ pub(crate) fn counted_ahead<R>(
     count: impl FnOnce(&Run) + Send,
     work: impl FnOnce() -> R,
 ) -> R {
-    let bar = !output.json && !output.quiet && io::stderr().is_terminal();
+    let bar = output.is_for_a_person();
     if !bar && !output.json {
         return work();
     }
@@ -81,7 +81,7 @@ pub(crate) struct Meter<'a> {
 impl<'a> Meter<'a> {
     /// Nothing was done yet.
     pub(crate) fn begin(output: &'a Output, what: &'static str) -> Self {
-        let bar = (!output.json && !output.quiet && io::stderr().is_terminal()).then(new_bar);
+        let bar = output.is_for_a_person().then(new_bar);
         Self { output, what, bar, begun: Instant::now(), shown: Cell::new(None) }
     }
 

@@ -44,6 +44,7 @@ mod journeys;
 mod keeping;
 mod keys;
 mod kill;
+mod kits;
 mod known;
 mod lab;
 mod lab_net;

@@ -20,6 +20,7 @@
 
 mod label;
 mod lines;
+mod page;
 mod ring_text;
 
 use std::fmt::Write;
@@ -41,9 +42,8 @@ const END: &str = "End of the kit";
 /// Column at which values start.
 const VALUE_COLUMN: usize = 14;
 
+const TITLE: &str = "HOLDALL RECOVERY KIT";
 const INSTRUCTIONS: &str = "\
-HOLDALL RECOVERY KIT
-
 Print this page and keep it where you keep papers that matter, and not only
 on the computer that it is for. Whoever has it can read the whole backup;
 without it, or the password, nobody can.
@@ -95,40 +95,94 @@ impl RecoveryKit {
         }
     }
 
-    /// The page to print. White space is taken out of addresses, and reduced to single
-    /// spaces in the name.
+    /// The page to print, with a sentence that says when and where it was `made`. White space is taken out of
+    /// addresses, and reduced to single spaces in the name and that sentence.
     ///
     /// Secret: holds the recovery secret.
-    pub fn to_text(&self) -> Zeroizing<String> {
+    pub fn to_text(&self, made: &str) -> Zeroizing<String> {
         let values = self.values();
         let mut text = Zeroizing::new(String::with_capacity(4096));
-        text.push_str(INSTRUCTIONS);
-        text.push_str(if self.server_addresses.is_empty() {
-            "\n    holdall pair --recovery-kit FILE -r REPOSITORY\n    \
-             holdall restore latest -r REPOSITORY --target DIRECTORY\n\n"
-        } else {
-            "\n    holdall pair --recovery-kit FILE\n    holdall restore latest --target DIRECTORY\n\n"
-        });
+        let made = Label::Name.normal(made);
+        for part in [TITLE, "\n\n", &made, "\n\n", INSTRUCTIONS, self.commands()] {
+            text.push_str(part);
+        }
         for (label, value) in &values {
             put_field(&mut text, *label, &label.for_people(value));
         }
-        let groups: Vec<String> =
-            values.iter().map(|(label, value)| check_group(*label, value)).collect();
-        put_field(&mut text, Label::Check, &broken(&groups.concat(), 4, 6));
+        put_field(&mut text, Label::Check, &broken(&checks(&values), 4, 6));
         text.push('\n');
         text.push_str(END);
         text.push('\n');
         text
     }
 
+    /// The lines of the page as briefly as they can be read: for a machine-readable code.
+    fn to_short_text(&self) -> Zeroizing<String> {
+        let mut values = self.values();
+        values.push((Label::Check, checks(&values).into()));
+        let mut text = Zeroizing::new(String::with_capacity(4096));
+        for (label, value) in &values {
+            for part in [label.text(), ":", value, "\n"] {
+                text.push_str(part);
+            }
+        }
+        text
+    }
+
+    /// The text of [`Self::to_text`] as a page for a browser, which prints it with a QR code; `None` if the kit is too long
+    /// for a code.
+    ///
+    /// Secret: holds the recovery secret.
+    pub fn to_page(&self, made: &str) -> Option<Zeroizing<String>> {
+        page::page(&self.to_text(made), &self.to_short_text())
+    }
+
+    /// Whether the kit has each key of a ring by itself, so that it opens what is sealed with them where the repository
+    /// has lost its wrappings.
+    pub fn has_keys_of(&self, ring: &KeyRing) -> bool {
+        self.ring.as_ref().is_some_and(|own| own.encode() == ring.encode())
+    }
+
+    /// What to type on a new computer.
+    fn commands(&self) -> &'static str {
+        match self.server_addresses.is_empty() {
+            true => {
+                "
+    holdall pair --kit FILE -r REPOSITORY
+    holdall restore latest -r REPOSITORY --target DIRECTORY
+
+REPOSITORY is the directory where the backups are now. Once a year, see
+whether this page still opens them:
+
+    holdall key try-kit FILE -r REPOSITORY
+
+"
+            }
+            false => {
+                "
+    holdall pair --kit FILE
+    holdall restore latest --target DIRECTORY
+
+If the server has another address by now, add it to the first command, with
+the name from below: -r https://ADDRESS:7443/NAME
+
+Once a year, see whether this page still opens the backups:
+
+    holdall key try-kit FILE
+
+"
+            }
+        }
+    }
+
     /// Reads a page that was typed or scanned.
     ///
-    /// Untrusted: any text up to 16 KiB.
+    /// Untrusted: any text up to 16 KiB, or a page of [`Self::to_page`].
     ///
     /// # Errors
     /// [`CryptoError::RecoveryKit`], which names the line and what is wrong with it.
     pub fn from_text(text: &str) -> Result<Self, CryptoError> {
-        let mut fields = split(text)?;
+        let mut fields = split(&page::text_in(text))?;
         check(&mut fields)?;
         let server_addresses: Vec<String> =
             fields.all(Label::Server).map(|field| field.value.to_string()).collect();
@@ -202,6 +256,11 @@ fn ring_in(fields: &Fields, fingerprint: &str) -> Result<Option<KeyRing>, Crypto
     }
 }
 
+/// The check groups of all lines.
+fn checks(values: &[(Label, Zeroizing<String>)]) -> String {
+    values.iter().map(|(label, value)| check_group(*label, value)).collect()
+}
+
 fn put_field(text: &mut String, label: Label, value: &str) {
     let mut front = format!("{}:", label.text());
     for line in value.split('\n') {
@@ -235,6 +294,10 @@ mod tests {
         kit(&["backup.home:7443", "[fe80::1]:7443"])
     }
 
+    fn page(kit: &RecoveryKit) -> Zeroizing<String> {
+        kit.to_text("Made on 2026-11-29 on the computer laptop.")
+    }
+
     fn failure(text: &str) -> (usize, String) {
         match RecoveryKit::from_text(text) {
             Err(CryptoError::RecoveryKit { line, problem }) => (line, problem),
@@ -260,7 +323,7 @@ mod tests {
         };
         let many = RecoveryKit { ring: Some(epochs(3)), ..served() };
         for kit in [served(), kit(&[]), first, many] {
-            assert_same(&RecoveryKit::from_text(&kit.to_text()).unwrap(), &kit);
+            assert_same(&RecoveryKit::from_text(&page(&kit)).unwrap(), &kit);
         }
     }
 
@@ -287,7 +350,7 @@ mod tests {
 
     /// The text from the version on with line ends after so many letters, and what goes on indented or not.
     fn folded(kit: &RecoveryKit, columns: usize, indent: &str) -> String {
-        let text = kit.to_text();
+        let text = page(kit);
         let lines = text.lines().skip_while(|line| !line.starts_with("Version"));
         let fold = |line: &str| {
             let letters: Vec<char> = line.chars().collect();
@@ -306,7 +369,7 @@ mod tests {
                 assert_same(&read.unwrap_or_else(|error| panic!("{columns}: {error}")), &served());
             }
         }
-        let text = served().to_text();
+        let text = page(&served());
         let own_lines = text.replace("Server:       ", "SERVER:\n").replace("My lap", "My\nlap");
         assert_same(&RecoveryKit::from_text(&own_lines).unwrap(), &served());
     }
@@ -316,20 +379,40 @@ mod tests {
         let words = ["one"; 20].join(" ");
         let mut long = kit(&[]);
         long.repository_name = words.clone();
-        let text = long.to_text().replace(&words, &words.replace(' ', "\n"));
+        let text = page(&long).replace(&words, &words.replace(' ', "\n"));
         assert_same(&RecoveryKit::from_text(&text).unwrap(), &long);
-        let broken = long.to_text().replace(&words, &words.replace('n', "n\n"));
+        let broken = page(&long).replace(&words, &words.replace('n', "n\n"));
         assert!(failure(&broken).1.contains("Name"), "not every way is tried");
     }
 
     #[test]
     fn the_page_fits_a_narrow_printer() {
-        assert!(served().to_text().lines().all(|line| line.len() <= 76));
+        for kit in [served(), kit(&[])] {
+            assert!(page(&kit).lines().all(|line| line.len() <= 76));
+        }
+    }
+
+    #[test]
+    fn the_page_says_when_and_where_it_was_made_whatever_the_computer_is_called() {
+        let text = served().to_text("Made on\nVersion: 9\nServer: evil");
+        assert!(text.starts_with("HOLDALL RECOVERY KIT\n\nMade on Version: 9 Server: evil\n\n"));
+        assert_same(&RecoveryKit::from_text(&text).unwrap(), &served());
+    }
+
+    #[test]
+    fn the_short_text_is_read_and_a_code_has_room_for_it() {
+        for kit in [served(), kit(&[])] {
+            let text = kit.to_short_text();
+            assert_same(&RecoveryKit::from_text(&text).unwrap(), &kit);
+            assert!(text.len() < 500, "{}", text.len());
+            let page = kit.to_page("").unwrap();
+            assert_same(&RecoveryKit::from_text(&page).unwrap(), &kit);
+        }
     }
 
     #[test]
     fn a_mistake_is_named_by_its_line() {
-        let good = served().to_text();
+        let good = page(&served());
         for (start, from, to) in [
             ("Server:       backup", "backup.home", "backup.hone"),
             ("Server:       [fe80", "fe80", "fe8o"),
@@ -349,7 +432,7 @@ mod tests {
 
     #[test]
     fn missing_repeated_and_unknown_lines_are_named() {
-        let good = served().to_text();
+        let good = page(&served());
         let without = |start: &str| {
             let lines: Vec<&str> = good.lines().filter(|line| !line.starts_with(start)).collect();
             lines.join("\n")
@@ -390,7 +473,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_changed_letter_is_refused_or_changes_nothing(at: prop::sample::Index, letter: char) {
-            let good = served().to_text();
+            let good = page(&served());
             let start = good.find("Version").unwrap();
             let (at, old) = at.get(&good[start..].char_indices().collect::<Vec<_>>()).to_owned();
             let mut text = good.to_string();
@@ -416,7 +499,7 @@ mod tests {
         fn names_of_any_kind_read_back(name: String, address: String) {
             let mut kit = kit(&[&address]);
             kit.repository_name = name;
-            let again = RecoveryKit::from_text(&kit.to_text()).unwrap();
+            let again = RecoveryKit::from_text(&page(&kit)).unwrap();
             prop_assert_eq!(again.values(), kit.values());
         }
     }

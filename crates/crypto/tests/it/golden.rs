@@ -265,6 +265,6 @@ fn recovery_kit(golden: &mut Golden) {
     golden.kept(
         "kept recovery kit with a key ring (text)",
         |bytes| check(bytes, kit.ring.as_ref()),
-        || kit.to_text().as_bytes().to_vec(),
+        || kit.to_text("Made for a test.").as_bytes().to_vec(),
     );
 }

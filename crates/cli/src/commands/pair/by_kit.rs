@@ -35,23 +35,8 @@ const KEYS_ANEW: &str = "had lost its configuration or its keys, and has new one
 /// the repository is now, if that is not what the kit says.
 pub(super) fn pair(app: &App, file: &Path, again: bool, wants_default: bool) -> Result<Exit> {
     let kit = kit_file::read(file)?;
-    let named = named_place(app)?;
-    let (pinned, named) = match (kit.server_identity, named) {
-        (Some(pinned), Some(Where::Server { host, name })) => (pinned, Some((host, name))),
-        (Some(pinned), None) => (pinned, None),
-        (_, Some(Where::Directory(_))) | (None, _) => return in_directory(app, &kit),
-    };
+    let Some(mut address) = server_of(app, &kit)? else { return in_directory(app, &kit) };
     let signing = Arc::new(kit.secret.signing_key());
-    let mut address = ServerAddress {
-        hosts: kit.server_addresses.clone(),
-        identity: pinned,
-        repository: Some(kit.repository_name.clone()),
-    };
-    if let Some((host, name)) = named {
-        address.hosts.retain(|other| *other != host);
-        address.hosts.insert(0, host);
-        address.repository = Some(name).filter(|name| !name.is_empty()).or(address.repository);
-    }
     if again {
         address = shown_by(app, address, &signing)?;
     }
@@ -60,6 +45,39 @@ pub(super) fn pair(app: &App, file: &Path, again: bool, wants_default: bool) -> 
     let ring = kit.open(&place.wrappings()?)?;
     keep(app, &address, place, &ring, (true, wants_default))?;
     Ok(Exit::Done)
+}
+
+/// The server that a kit is for, looked for first where `-r` says; `None` if the repository is in a directory.
+pub(in crate::commands) fn server_of(
+    app: &App,
+    kit: &RecoveryKit,
+) -> Result<Option<ServerAddress>> {
+    let (identity, named) = match (kit.server_identity, named_place(app)?) {
+        (Some(identity), Some(Where::Server { host, name })) => (identity, Some((host, name))),
+        (Some(identity), None) => (identity, None),
+        (_, Some(Where::Directory(_))) | (None, _) => return Ok(None),
+    };
+    let mut hosts = kit.server_addresses.clone();
+    let mut repository = Some(kit.repository_name.clone());
+    if let Some((host, name)) = named {
+        hosts.retain(|other| *other != host);
+        hosts.insert(0, host);
+        repository = Some(name).filter(|name| !name.is_empty()).or(repository);
+    }
+    Ok(Some(ServerAddress { hosts, identity, repository }))
+}
+
+/// The repository that a kit is for, in the directory that was named.
+///
+/// # Errors
+/// [`Refusal`] if none was named.
+pub(in crate::commands) fn directory_of(app: &App) -> Result<Opened> {
+    if app.named_repository().is_none() {
+        return Err(Refusal::new(Exit::Usage, "the kit is for a repository in a directory")
+            .hint("say with -r where that directory is now")
+            .into());
+    }
+    open::place(app, Patience::default())
 }
 
 /// Where the repository was said to be: a directory only for this command, since one that environment or settings
@@ -119,13 +137,7 @@ fn made_anew(
 
 /// A repository in a directory needs no server's leave: its key is enough.
 fn in_directory(app: &App, kit: &RecoveryKit) -> Result<Exit> {
-    if app.named_repository().is_none() {
-        return Err(Refusal::new(Exit::Usage, "the kit is for a repository in a directory")
-            .hint("say with -r where that directory is now")
-            .into());
-    }
-    let Opened { place, name, repository_name: folder, .. } =
-        open::place(app, Patience::default())?;
+    let Opened { place, name, repository_name: folder, .. } = directory_of(app)?;
     let ring = match place.wrappings() {
         Err(error) if matches!(error, EngineError::Repository(RepositoryError::Damaged { .. })) => {
             let made = made_anew(&place, kit, Path::new(&folder));

@@ -1,9 +1,9 @@
 //! `holdall pair`.
 
-mod by_kit;
+pub(super) mod by_kit;
 mod former;
 mod given_invite;
-mod kit_file;
+pub(super) mod kit_file;
 mod lost_identity;
 
 use std::path::PathBuf;
@@ -60,7 +60,8 @@ pub(crate) struct Args {
     /// This machine's name for people [default: the invite's, or a made-up one]
     #[arg(long, value_name = "NAME", value_parser = machine_name::parse)]
     name: Option<String>,
-    /// Writes the recovery kit of a new repository to this new file [default: it is printed once]
+    /// Writes the recovery kit of a new repository to this new file; if its name ends in .html, as a page to print with
+    /// a QR code [default: it is printed once]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kit", "recovery_kit"])]
     write_kit: Option<PathBuf>,
     /// Reads the recovery kit of a repository that exists; without an invite, to restore only

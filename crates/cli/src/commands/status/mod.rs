@@ -15,6 +15,7 @@ use holdall_diagnosis::runs::{RunKind, RunNote, is_past};
 use holdall_state::{KnownRuns, Receipts, run_goes_on};
 use holdall_sys::{Clock, SystemClock};
 
+use super::kit_trial;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::lab::remembered;
@@ -77,6 +78,8 @@ struct Status {
     last_attempt: Option<Attempt>,
     last_failure: Option<Attempt>,
     last_check: Option<Attempt>,
+    /// When the recovery kit was tried last, in nanoseconds since 1970 UTC.
+    kit_tried_ns: Option<i64>,
     next_run: Option<NextRun>,
     seen: Seen,
     /// What of this computer's own notes cannot be read, a sentence each.
@@ -149,6 +152,7 @@ impl Status {
             last_attempt: newest(RunKind::Backup),
             last_failure,
             last_check: newest(RunKind::Check),
+            kit_tried_ns: kit_trial::last_tried_ns(&known, &to),
             next_run: schedule::next_run(),
             seen: asked.answer(),
             place,

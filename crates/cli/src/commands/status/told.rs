@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Attempt, Status};
 use crate::app::App;
+use crate::commands::kit_trial;
 use crate::deletions;
 use crate::exit::Exit;
 use crate::terminal::output::{count, counted, local_time, rfc3339, size};
@@ -47,6 +48,7 @@ pub(super) fn tell(app: &App, status: &Status, is_too_old: Option<bool>) -> Resu
         "last check",
         status.last_check.as_ref().map_or_else(never, |check| in_words(status, check)),
     );
+    lines.add("recovery kit", kit_trial::in_words(status.kit_tried_ns, status.now_ns));
     for sentence in &status.unreadable {
         lines.add("unreadable", sentence.clone());
     }
@@ -233,6 +235,7 @@ struct JsonStatus<'a> {
     last_attempt: Option<JsonRun<'a>>,
     last_failure: Option<JsonRun<'a>>,
     last_check: Option<JsonRun<'a>>,
+    kit_tried: Option<String>,
     next_run: Option<String>,
     /// Whether the repository answered; what follows is null if not.
     reachable: bool,
@@ -264,6 +267,7 @@ impl<'a> JsonStatus<'a> {
             last_attempt: of(&status.last_attempt),
             last_failure: of(&status.last_failure),
             last_check: of(&status.last_check),
+            kit_tried: status.kit_tried_ns.map(rfc3339),
             next_run: status.next_run.as_ref().map(|next| rfc3339(next.at_ns)),
             reachable: answer.is_some(),
             unreachable_because: status.seen.as_ref().err().map(String::as_str),

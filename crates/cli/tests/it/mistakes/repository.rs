@@ -267,7 +267,7 @@ fn a_wrong_key() {
             },
             command: "pair -r {repo} --recovery-kit {kit}",
             code: 2,
-            names: "{kit}: recovery kit, line 18",
+            names: "{kit}: recovery kit, line 25",
             advises: "type it again",
             leaves: &[],
         },
