@@ -79,6 +79,15 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(unit).map(Duration::from_secs).ok_or_else(|| "too long".into())
 }
 
+/// Reads the same with its unit: nobody means three seconds by an age of 3.
+pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+    let age = parse_duration(text)?;
+    match !age.is_zero() && text.ends_with(|letter: char| letter.is_ascii_digit()) {
+        true => Err(format!("it has no unit: {text}d is days, {text}h hours")),
+        false => Ok(age),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +99,10 @@ mod tests {
         assert_eq!(parse_duration("2h"), Ok(Duration::from_secs(7200)));
         for bad in ["", "m", "-1s", "5 m", "5x", "99999999999999999d"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
+            assert!(parse_age(bad).is_err(), "{bad}");
         }
+        assert_eq!(parse_age("3d"), Ok(Duration::from_secs(3 * 86_400)));
+        assert!(parse_age("3").unwrap_err().contains("3d"));
+        assert_eq!(parse_age("0"), Ok(Duration::ZERO));
     }
 }

@@ -227,8 +227,7 @@ fn from_file(path: &Path, what: &str) -> Result<Zeroizing<String>> {
 }
 
 fn from_command(command: &str, what: &str) -> Result<Zeroizing<String>> {
-    // Its arguments may be secrets, and messages are logged, noted and mailed.
-    let program = command.split_whitespace().next().unwrap_or_default();
+    let program = program_of(command);
     let failed = || format!("cannot get the {what} from the command {program:?}");
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -240,6 +239,14 @@ fn from_command(command: &str, what: &str) -> Result<Zeroizing<String>> {
     let status = child.wait().with_context(failed)?;
     anyhow::ensure!(text.is_err() || status.success(), "{}: {status}", failed());
     Ok(text?)
+}
+
+/// The program of a command, for messages: they are logged, noted and mailed, and what else is in a command may be a
+/// secret, such as the value of a variable before the program.
+fn program_of(command: &str) -> &str {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-".contains(letter);
+    if first.chars().all(is_plain) { first } else { "sh" }
 }
 
 /// An error that may come of a password, with what in the password may not be meant.

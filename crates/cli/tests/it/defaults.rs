@@ -54,6 +54,9 @@ fn pairing_with_a_second_server_leaves_the_backups_with_the_first_one() {
     let words = machine.ok(["backup", text(&machine.path("source"))]).stdout;
     assert!(words.contains(&format!("\nto {place}/")), "{words}");
     machine.run(["pair", "--default", "-r", "https://127.0.0.1:1"]).expect(2);
+    let said = machine.run(["pair", "--default", "-r", text(&kit)]).expect(2).stderr;
+    assert!(said.contains("HOLDALL_REPOSITORY") && said.contains("config.toml"), "{said}");
+    assert!(!said.contains("pair with its server"), "{said}");
 
     let third = Server::start(&machine.path("third"));
     let kit = machine.path("third-kit.txt");

@@ -68,6 +68,29 @@ fn status_tells_the_last_good_backup_what_failed_since_and_how_much_room_there_i
     }
 }
 
+/// Seen: what stood before the program was taken for it, and noted.
+#[test]
+fn no_note_of_a_run_has_what_may_be_a_secret_in_the_command_for_the_password() {
+    let (machine, source, repo) = backed_up();
+    for secret in
+        ["PIN=hunter2 false", "PIN='x hunter2' false", "false hunter2", "\"$(echo hunter2)\""]
+    {
+        let mut command = machine.command(["backup", "-r", text(&repo), text(&source)]);
+        command.env_remove("HOLDALL_PASSWORD").env("HOLDALL_PASSWORD_COMMAND", secret);
+        // The shell's own words are not holdall's.
+        let failed = Outcome::of(&mut command).expect(1).stderr;
+        let error = failed.lines().find(|line| line.starts_with("error: ")).expect("an error");
+        assert!(error.contains("command") && !error.contains("hunter2"), "{error}");
+    }
+    let told = status(&machine, &repo)["last_failure"]["cause"].as_str().unwrap().to_owned();
+    assert!(told.contains("command"), "{told}");
+    let notes = notes(&machine);
+    assert_eq!(notes.len(), 5);
+    for note in notes {
+        assert!(!fs::read_to_string(&note).unwrap().contains("hunter2"), "{}", note.display());
+    }
+}
+
 #[test]
 fn a_source_that_was_not_read_is_told_with_the_good_backup() {
     let (machine, source, repo) = backed_up();
@@ -97,6 +120,9 @@ fn a_backup_that_is_too_old_is_4() {
     machine.run(["backup", "-r", text(&repo), "-n", text(&source)]).expect(0);
     asks("0s").expect(4);
     asks("soon").expect(2);
+    // Nobody means three seconds.
+    let bare = asks("3").expect(2).stderr;
+    assert!(bare.contains("3d"), "{bare}");
 
     let other = Machine::new();
     let elsewhere = other.path("repo");

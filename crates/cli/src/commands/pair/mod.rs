@@ -6,7 +6,7 @@ mod given_invite;
 pub(super) mod kit_file;
 mod lost_identity;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -293,7 +293,7 @@ fn prefer(app: &App, named: &str) -> Result<Exit> {
     let mut pairings = app.pairings()?;
     let found = match Where::parse(named)? {
         Where::Server { host, name } => pairings.find(&host, &name).cloned(),
-        Where::Directory(_) => None,
+        Where::Directory(folder) => return Err(no_default_directory(app, &folder).into()),
     };
     let Some(pairing) = found else {
         let refusal = Refusal::new(Exit::Usage, format!("{named} is no paired repository"));
@@ -302,6 +302,17 @@ fn prefer(app: &App, named: &str) -> Result<Exit> {
     pairings.prefer(&pairing.repository)?;
     app.output.say(format_args!("the default repository is now {named}"))?;
     Ok(Exit::Done)
+}
+
+/// The refusal of a directory as the default: pairing is with servers.
+fn no_default_directory(app: &App, folder: &Path) -> Refusal {
+    let message = format!("{} is a directory: only a server is paired", folder.display());
+    let settings = app.folders.config.join("config.toml");
+    Refusal::new(Exit::Usage, message).hint(format!(
+        "to make a directory the default, set HOLDALL_REPOSITORY, or write `repository = \"{}\"` into {}",
+        folder.display(),
+        settings.display()
+    ))
 }
 
 /// Forgets what else this machine had on the server: the key belongs to the one machine that was paired again.

@@ -19,7 +19,7 @@ use super::kit_trial;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::lab::remembered;
-use crate::opening::connection::parse_duration;
+use crate::opening::connection::parse_age;
 use crate::opening::open::{self, Where};
 use crate::terminal::output::local_time;
 use schedule::NextRun;
@@ -41,7 +41,7 @@ Exit codes: 0 done, whatever there was to tell, 2 wrong usage, or no repository 
 --fail-if-older allows, or there is none, 130 interrupted")]
 pub(crate) struct Args {
     /// Ends with 4 if the last good backup is older than that (such as 36h, 3d)
-    #[arg(long, value_name = "AGE", value_parser = parse_duration)]
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
     fail_if_older: Option<Duration>,
 }
 

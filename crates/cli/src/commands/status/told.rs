@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use holdall_diagnosis::runs::{RunNote, ago};
+use holdall_protocol::Usage;
 use serde::Serialize;
 
 use super::{Attempt, Status};
@@ -135,9 +136,8 @@ fn repository(status: &Status, lines: &mut Lines) {
     };
     let (usage, announced) = (&answer.usage, &answer.announced);
     let quota = usage.quota_bytes.map(|quota| format!(" of {}", size(quota))).unwrap_or_default();
-    let free = usage.free_bytes.map(|free| format!(", room for {} more", size(free)));
     let stored = size(usage.stored_bytes);
-    lines.add("room", format!("{stored}{quota} stored{}", free.unwrap_or_default()));
+    lines.add("room", format!("{stored}{quota} stored{}", room_left(usage)));
     if announced.deletions.is_empty() && announced.fewer_kept_from_ns.is_none() {
         lines.add("deletions", "none wait".to_owned());
     }
@@ -146,6 +146,19 @@ fn repository(status: &Status, lines: &mut Lines) {
     }
     if let Some(from_ns) = announced.fewer_kept_from_ns {
         lines.add("deletions", deletions::fewer_kept(from_ns));
+    }
+}
+
+/// How much room is left, as the end of a sentence; nothing where that is not known.
+fn room_left(usage: &Usage) -> String {
+    match usage.free_bytes {
+        None => String::new(),
+        Some(0) if usage.quota_bytes.is_some_and(|quota| quota <= usage.stored_bytes) => {
+            ", no room for more".to_owned()
+        }
+        // What is free on a disk is told in steps.
+        Some(0) => ", room for less than 100 MB more".to_owned(),
+        Some(free) => format!(", room for {} more", size(free)),
     }
 }
 
@@ -281,5 +294,24 @@ impl<'a> JsonStatus<'a> {
                 .map(rfc3339),
             unreadable: &status.unreadable,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_that_is_told_in_steps_is_not_nothing() {
+        let usage = |free_bytes, quota_bytes| Usage {
+            stored_bytes: 10,
+            free_bytes,
+            quota_bytes,
+            ..Usage::default()
+        };
+        assert_eq!(room_left(&usage(Some(0), None)), ", room for less than 100 MB more");
+        assert_eq!(room_left(&usage(Some(0), Some(10))), ", no room for more");
+        assert_eq!(room_left(&usage(Some(2_000_000), Some(20))), ", room for 2.0 MB more");
+        assert_eq!(room_left(&usage(None, None)), "");
     }
 }
