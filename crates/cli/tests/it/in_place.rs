@@ -203,3 +203,41 @@ fn what_a_killed_restore_left_is_not_taken_for_another_snapshot_s_file() {
     run_in(&machine, &letters, &repo, &["restore", "latest:will.odt"]).expect(0);
     assert_eq!(fs::read(letters.join(format!("{beside}-2"))).unwrap(), b"first");
 }
+
+#[test]
+fn a_folder_takes_the_place_of_a_file_only_if_that_is_overwritten_in_any_case() {
+    let (machine, home, repo) = backed_up();
+    let letters = home.join("letters");
+    fs::remove_dir_all(&letters).unwrap();
+    fs::write(&letters, "a file by now").unwrap();
+    let restore = |more: &[&str]| {
+        run_in(&machine, &home, &repo, &[&["restore", "latest:letters"], more].concat())
+    };
+    for when in ["never", "if-newer"] {
+        let said = restore(&["--overwrite", when]).expect(1).stderr;
+        assert!(said.contains("is no folder") && said.contains("--overwrite always"), "{said}");
+    }
+    assert_eq!(fs::read(&letters).unwrap(), b"a file by now");
+    restore(&["--overwrite", "always", "-n"]).expect(0);
+    assert_eq!(fs::read(&letters).unwrap(), b"a file by now");
+    let said = restore(&["--overwrite", "always"]).expect(0).stdout;
+    assert!(said.contains(&format!("restored as {}", text(&letters))), "{said}");
+    assert_eq!(fs::read(letters.join("old/note")).unwrap(), b"old note");
+    assert_eq!(names(&home), ["letters"]);
+}
+
+#[test]
+fn nothing_is_left_of_a_restore_in_which_nothing_was_wanted() {
+    let (machine, home, repo) = backed_up();
+    let wants_nothing = ["--include", "nix"];
+    let restore = |more: &[&str]| {
+        let args = [&["restore", "latest:letters"], more, &wants_nothing].concat();
+        run_in(&machine, &home, &repo, &args).expect(1)
+    };
+    restore(&["target"]);
+    restore(&[]);
+    assert_eq!(names(&home), ["letters"]);
+    fs::create_dir(home.join("target")).unwrap();
+    restore(&["target"]);
+    assert_eq!(names(&home), ["letters", "target"], "it was there");
+}

@@ -10,6 +10,7 @@
 )]
 
 mod admin;
+mod all_series;
 mod audits;
 mod beginning;
 mod canary;

@@ -408,7 +408,7 @@ fn none_of(path: Option<&[u8]>) -> String {
 }
 
 /// Whether a path is another or below it.
-fn within(inner: &[u8], outer: &[u8]) -> bool {
+pub(crate) fn within(inner: &[u8], outer: &[u8]) -> bool {
     let outer = outer.strip_suffix(b"/").unwrap_or(outer);
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_sys::guarded;
 
-use super::mark;
+use super::{Overwrite, mark};
 use crate::EngineError;
 
 /// Where something is restored, and what it is called then.
@@ -24,17 +24,25 @@ pub struct InPlace {
     pub name: PathBuf,
     /// Folders in its way in which a restore was not finished: what is in them may be half-made.
     pub unfinished: Vec<PathBuf>,
-    /// Where it is until then, if it is a file that gets another name.
+    /// Where it is until then, if it is a file that gets another name, or a folder in the place of something else.
     until_whole: Option<PathBuf>,
+    /// Whether what is no folder makes room for it in the end.
+    replaces: bool,
 }
 
 impl InPlace {
-    /// The place of what was at `path`: that itself if nothing is there or it may be overwritten, else beside it with the
-    /// `date` of the day.
-    pub fn of(path: &[u8], is_dir: bool, may_overwrite: bool, date: &str) -> Self {
+    /// The place of what was at `path`: that itself if nothing is there or it is to be overwritten, else beside it with
+    /// the `date` of the day.
+    pub fn of(path: &[u8], is_dir: bool, overwrite: Option<Overwrite>, date: &str) -> Self {
         let path = Path::new(OsStr::from_bytes(path));
         let folder = path.parent().unwrap_or(Path::new("/"));
-        if may_overwrite || is_free(path, is_dir) {
+        let is_other = is_dir && path.symlink_metadata().is_ok() && !path.is_dir();
+        if overwrite == Some(Overwrite::Always) && is_other {
+            let target = hidden(folder, path);
+            let until_whole = Some(target.clone());
+            return Self { until_whole, replaces: true, ..Self::at(target, path.to_owned()) };
+        }
+        if overwrite.is_some() || is_free(path, is_dir) {
             let target = if is_dir { path } else { folder };
             return Self::at(target.to_owned(), path.to_owned());
         }
@@ -44,32 +52,26 @@ impl InPlace {
         if is_dir {
             return Self { unfinished, ..Self::at(name.clone(), name) };
         }
-        // Of a restore that was killed before it could give a file its name, nothing is taken for this one's.
-        let mut random = [0; 8];
-        SystemEntropy.fill(&mut random);
-        let hidden = format!(".{:016x}.unfinished", u64::from_le_bytes(random));
-        let own = path.file_name().unwrap_or_default();
-        let hidden = [b".", own.as_bytes(), hidden.as_bytes()].concat();
-        let target = folder.join(OsString::from_vec(hidden));
-        let until_whole = Some(target.join(own));
+        let target = hidden(folder, path);
+        let until_whole = Some(target.join(path.file_name().unwrap_or_default()));
         Self { until_whole, ..Self::at(target, name) }
     }
 
     fn at(target: PathBuf, name: PathBuf) -> Self {
-        Self { target, name, unfinished: Vec::new(), until_whole: None }
+        Self { target, name, unfinished: Vec::new(), until_whole: None, replaces: false }
     }
 
-    /// Gives a restored file its name; whether it is there.
+    /// Gives what was restored its name; whether it is there.
     ///
     /// # Errors
-    /// If that cannot be done; then the file stays where it is.
+    /// If that cannot be done; then it stays where it is.
     pub fn finish(&self) -> Result<bool, EngineError> {
         let Some(whole) = &self.until_whole else {
             return Ok(self.name.symlink_metadata().is_ok());
         };
         let is_there = whole.symlink_metadata().is_ok();
         if is_there {
-            rename_new(whole, &self.name).map_err(|error| {
+            self.rename(whole).map_err(|error| {
                 EngineError::io(format!("it is restored, and stays at {}", whole.display()), error)
             })?;
         }
@@ -80,6 +82,22 @@ impl InPlace {
         synced.map_err(|error| EngineError::io(format!("syncing {}", folder.display()), error))?;
         Ok(is_there)
     }
+
+    fn rename(&self, whole: &Path) -> io::Result<()> {
+        if self.replaces {
+            guarded::place(&self.name).remove_file()?;
+        }
+        rename_new(whole, &self.name)
+    }
+}
+
+/// A name in a folder for what is not whole yet. Of a restore that was killed, nothing is taken for this one's.
+fn hidden(folder: &Path, path: &Path) -> PathBuf {
+    let mut random = [0; 8];
+    SystemEntropy.fill(&mut random);
+    let ending = format!(".{:016x}.unfinished", u64::from_le_bytes(random));
+    let own = path.file_name().unwrap_or_default();
+    folder.join(OsString::from_vec([b".", own.as_bytes(), ending.as_bytes()].concat()))
 }
 
 fn mark_name() -> &'static OsStr {
@@ -140,8 +158,9 @@ mod tests {
     fn what_is_there_keeps_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let of = |name: &str, is_dir, may_overwrite| {
-            InPlace::of(at(name).as_os_str().as_bytes(), is_dir, may_overwrite, "2026-11-29")
+        let of = |name: &str, is_dir, may_overwrite: bool| {
+            let overwrite = may_overwrite.then_some(Overwrite::Always);
+            InPlace::of(at(name).as_os_str().as_bytes(), is_dir, overwrite, "2026-11-29")
         };
         let free = of("will.odt", false, false);
         assert_eq!((free.target, free.name), (folder.path().to_owned(), at("will.odt")));

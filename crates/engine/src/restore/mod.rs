@@ -29,6 +29,7 @@ mod in_place;
 mod layout;
 mod links;
 mod mark;
+mod newest_of_series;
 mod notes;
 mod options;
 mod order;
@@ -61,6 +62,7 @@ use holdall_protocol::SessionPurpose;
 use holdall_sys::{memory, metadata};
 
 pub use in_place::InPlace;
+pub use newest_of_series::{NewestOfSeries, newest_of_each_series};
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
 
 use crate::blocks::Nodes;

@@ -1,5 +1,7 @@
 //! `holdall restore`.
 
+mod all_series;
+
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -37,6 +39,7 @@ use crate::terminal::progress::watched;
 Examples: holdall restore latest /mnt/new                     everything, below /mnt/new
           holdall restore 1f3a:/home/ada/letters letters      what is in that folder, into another one
           holdall restore latest:letters/will.odt             where it was, beside what is there
+          holdall restore --all-series --target /mnt/new      all that this machine backs up
 
 Without a PATH, the absolute paths are restored below DIR; with one, what is at that path itself is \
 put into DIR. Without DIR, what is at PATH is restored where it was. If something is there, it stays as it is, and what is \
@@ -48,14 +51,18 @@ restored, 10 no such repository, 11 in use, 12 wrong password, 13 not allowed, 1
 pub(crate) struct Args {
     /// `latest` (of those that --machine, --path and --tag take), or the beginning of a snapshot's id; and
     /// what of it
-    #[arg(value_name = "SNAP[:PATH]")]
-    snapshot: OsString,
+    #[arg(value_name = "SNAP[:PATH]", required_unless_present = "all_series")]
+    snapshot: Option<OsString>,
     /// The folder to restore into; made if it is not there [default: with a PATH, where it was]
     #[arg(value_name = "DIR", conflicts_with = "target")]
     dir: Option<PathBuf>,
     /// The same
     #[arg(long, visible_alias = "to", value_name = "DIR")]
     target: Option<PathBuf>,
+    /// Restores the newest snapshot of each set of paths that the machine backs up, below DIR. Where two have the same
+    /// path, the newer one counts
+    #[arg(long)]
+    all_series: bool,
     /// Restores only what matches this pattern
     #[arg(long, value_name = "PATTERN")]
     include: Vec<OsString>,
@@ -102,12 +109,20 @@ impl From<OverwriteWhen> for Overwrite {
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
-    let (name, path) = split_snapshot(&args.snapshot)?;
+    match &args.snapshot {
+        Some(snapshot) if !args.all_series => one(&args, snapshot, app),
+        _ => all_series::run(&args, app),
+    }
+}
+
+/// Restores one snapshot, or a part of it.
+fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
+    let (name, path) = split_snapshot(snapshot)?;
     let named = args.dir.as_ref().or(args.target.as_ref());
     let is_whole = path.as_deref().is_none_or(|path| path == b"/");
     match named {
         Some(target) => check_is_folder(target)?,
-        None if is_whole => return Err(no_target(&args.snapshot).into()),
+        None if is_whole => return Err(no_target(snapshot).into()),
         None => {}
     }
     let patterns = Arc::new(Patterns::new(&args.include, &args.exclude)?);
@@ -123,20 +138,26 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         (None, Some(path)) => {
             let is_dir = holdall_engine::is_directory_at(&access, snapshot, path)?;
             let date = local_date(SystemClock.now_ns());
-            Some(InPlace::of(path, is_dir, args.overwrite.is_some(), &date))
+            let overwrite = args.overwrite.map(Into::into);
+            check_replaceable(path, is_dir, overwrite)?;
+            Some(InPlace::of(path, is_dir, overwrite, &date))
         }
         _ => None,
     };
     in_place.iter().flat_map(|place| &place.unfinished).for_each(|at| tell_unfinished(app, at));
     let of_place = || in_place.as_ref().map(|place| &place.target);
     let target = &named.or_else(of_place).cloned().unwrap_or_default();
-    let options = options(&args, &patterns, in_place.is_some());
+    let options = options(args, &patterns, in_place.is_some());
     let traffic = || access.repository().traffic().received_bytes;
-    let before = traffic();
+    let (before, was_there) = (traffic(), target.symlink_metadata().is_ok());
     let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;
     done.rules_unmatched = patterns.unmet_excludes();
     let (met, unmet) = (!done.is_nothing(), patterns.unmet_includes());
     done.summary.problems += unmet.len() as u64;
+    if !met && !was_there && !args.dry_run {
+        // If anything is in it, it stays.
+        let _ = std::fs::remove_dir(target);
+    }
     let is_anything_new = done.summary.files + done.summary.dirs > 0;
     if let Some(in_place) = in_place.filter(|_| !args.dry_run)
         && in_place.finish()?
@@ -241,6 +262,25 @@ fn unmet_hint(include: &[u8]) -> String {
     )
 }
 
+/// Refuses to put a folder where something else is, unless that is to be overwritten in any case.
+fn check_replaceable(
+    path: &[u8],
+    is_dir: bool,
+    overwrite: Option<Overwrite>,
+) -> Result<(), Refusal> {
+    let place = Path::new(OsStr::from_bytes(path));
+    let is_other = is_dir && place.symlink_metadata().is_ok() && !place.is_dir();
+    match overwrite {
+        Some(Overwrite::Never | Overwrite::IfNewer) if is_other => {
+            let message = format!("{} is no folder, and was one in the snapshot", Shown(path));
+            Err(Refusal::new(Exit::Failed, message).hint(
+                "`--overwrite always` replaces it; without --overwrite the folder is restored beside it",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a target that is there and is no folder.
 fn check_is_folder(target: &Path) -> Result<(), Refusal> {
     match target.metadata() {
@@ -273,7 +313,7 @@ fn note_others<'a>(app: &App, taken: impl Iterator<Item = &'a Snapshot>, latest:
     if !others.is_empty() {
         app.output.note(format_args!(
             "note: the latest snapshot is of {}, and there are snapshots of {} other sets of paths: \
-             name a path (latest:PATH), or an id (`holdall snapshots`)",
+             name a path (latest:PATH), or an id (`holdall snapshots`), or restore all with --all-series",
             paths(latest),
             count(others.len() as u64),
         ));
