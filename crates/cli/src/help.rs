@@ -1,8 +1,11 @@
-//! Which options of every command are in the help of one: those about a repository are not, where none is opened. They
-//! are taken all the same, so that a script may give them everywhere.
+//! What is in the help of a command.
+//!
+//! Options about a repository are not, where none is opened. They are taken all the same, so that a script may give them
+//! everywhere. `-h` shows what a command takes and an example; `--help` says more.
 
 use clap::{Arg, Command};
 
+use crate::app::EVERY_COMMAND;
 use crate::arguments::parts::REPOSITORY;
 
 /// What names or opens a repository.
@@ -24,6 +27,21 @@ const WITHOUT_REPOSITORY: [&[&str]; 14] = [
     &["lab", "compare"],
     &["lab", "history"],
 ];
+
+/// What stands at the end of a short help.
+const MORE: &str = "`--help` says more, such as the exit codes and the options of every command.";
+
+/// The same for `-h`: without what all commands take, and with nothing but the example behind the options.
+pub(crate) fn shortened(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_help_heading() == Some(EVERY_COMMAND) {
+        true => arg.hide(true),
+        false => arg,
+    });
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let example = after.split("\n\n").next().filter(|first| first.starts_with("Example"));
+    let after = example.map_or_else(|| MORE.to_owned(), |example| format!("{example}\n\n{MORE}"));
+    command.after_help(after).mut_subcommands(shortened)
+}
 
 /// Hides in each command what means nothing there.
 pub(crate) fn with_what_matters(line: Command) -> Command {

@@ -56,7 +56,10 @@ pub(crate) fn command_line() -> clap::Command {
 
 /// Reads the arguments.
 fn read_arguments() -> Result<(Cli, ArgMatches), clap::Error> {
-    let matches = command_line().try_get_matches()?;
+    // Of anything but the help, it changes nothing.
+    let is_short = std::env::args_os().any(|argument| argument == "-h");
+    let line = if is_short { help::shortened(command_line()) } else { command_line() };
+    let matches = line.try_get_matches()?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     cli.global.is_repository_typed =
         matches.value_source(parts::REPOSITORY) == Some(ValueSource::CommandLine);

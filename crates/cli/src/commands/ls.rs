@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::opening::open;
 use crate::report::entries::{modified_ns, word};
 use crate::report::listing;
-use crate::terminal::output::{JsonPath, Output, Shown, count, local_time, rfc3339};
+use crate::terminal::output::{JsonPath, Output, Shown, local_time, rfc3339, size};
 
 /// Lists what a snapshot holds
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// A folder, of which the content is shown, or anything else
     #[arg(value_name = "PATH", default_value = "/")]
     path: PathBuf,
-    /// Shows mode, owner, size and time too
+    /// Shows mode, owner and group, size and time too, and what each thing is called in the folder
     #[arg(short, long)]
     long: bool,
     /// Shows everything below the folder
@@ -49,14 +49,19 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let of = Some(&path[..]).filter(|path| *path != b"/");
     let snapshot = shown.wanted_with(&access, &args.snapshot, of, &filter)?;
     let show = &mut |listed: ListedEntry<'_>| {
-        show(&app.output, args.long, &listed)
+        show(&app.output, args.long, &path, &listed)
             .map_err(|error| EngineError::io("standard output", error))
     };
     holdall_engine::list(&access, snapshot, &path, args.recursive, &app.run(), show)?;
     Ok(Exit::Done)
 }
 
-fn show(output: &Output, long: bool, listed: &ListedEntry<'_>) -> std::io::Result<()> {
+fn show(
+    output: &Output,
+    long: bool,
+    folder: &[u8],
+    listed: &ListedEntry<'_>,
+) -> std::io::Result<()> {
     if output.json {
         return output.object("entry", &JsonEntry::new(listed));
     }
@@ -65,15 +70,21 @@ fn show(output: &Output, long: bool, listed: &ListedEntry<'_>) -> std::io::Resul
     }
     let entry = listed.entry;
     let link = target(entry).map(|to| format!(" -> {}", Shown(to))).unwrap_or_default();
+    let owners = [owner(&entry.user, entry.uid), owner(&entry.group, entry.gid)].join(":");
     output.result(format_args!(
-        "{} {:<8} {:<8} {:>14} {} {}{link}",
+        "{} {owners:<11} {:>8} {} {}{link}",
         permissions(entry),
-        owner(&entry.user, entry.uid),
-        owner(&entry.group, entry.gid),
-        count(entry.size),
+        size(entry.size),
         local_time(modified_ns(entry.mtime)),
-        Shown(listed.path),
+        Shown(within(listed.path, folder)),
     ))
+}
+
+/// A path as it is called in the folder that is listed.
+fn within<'a>(path: &'a [u8], folder: &[u8]) -> &'a [u8] {
+    let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+    let below = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix(b"/"));
+    below.filter(|rest| !rest.is_empty() && !folder.is_empty()).unwrap_or(path)
 }
 
 fn owner(name: &[u8], id: u32) -> String {
@@ -171,6 +182,18 @@ fn device(kind: EntryKind) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_called_as_in_the_folder_that_is_listed() {
+        let shown = |path: &'static str, folder: &str| within(path.as_bytes(), folder.as_bytes());
+        assert_eq!(shown("/home/ada/x", "/home/ada"), b"x");
+        assert_eq!(shown("/home/ada/x/y", "/home/ada"), b"x/y");
+        for (path, folder) in
+            [("/home", "/"), ("/home/ada", "/home/ada"), ("/home/adam", "/home/ada")]
+        {
+            assert_eq!(shown(path, folder), path.as_bytes(), "{folder}");
+        }
+    }
 
     #[test]
     fn permissions_read_as_ls_writes_them() {

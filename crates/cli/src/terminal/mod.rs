@@ -5,3 +5,4 @@ pub(crate) mod interrupt;
 pub(crate) mod little_memory;
 pub(crate) mod output;
 pub(crate) mod progress;
+pub(crate) mod wrapped;

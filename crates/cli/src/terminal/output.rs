@@ -16,6 +16,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::exit::is_closed_pipe;
+use crate::terminal::wrapped::{columns_of, wrapped};
 
 /// How wide the terminal is that something is written to; `None` if it is none.
 pub(crate) fn columns_of(written_to: impl rustix::fd::AsFd) -> Option<usize> {
@@ -74,7 +75,11 @@ impl Output {
     /// # Errors
     /// If standard output cannot be written.
     pub(crate) fn say(&self, line: impl Display) -> io::Result<()> {
-        if self.json || self.quiet { Ok(()) } else { self.result(line) }
+        match (self.json || self.quiet, columns_of(io::stdout())) {
+            (true, _) => Ok(()),
+            (false, Some(columns)) => plain(wrapped(&OneLine(line).to_string(), columns)),
+            (false, None) => self.result(line),
+        }
     }
 
     /// Says a sentence of the report, on a terminal in lines that break between words.
@@ -250,8 +255,11 @@ pub(crate) fn plain(line: impl Display) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes a line to standard error as it is.
+/// Writes a line to standard error, on a terminal broken between words.
 pub(crate) fn to_stderr(line: impl Display) {
+    let columns = columns_of(io::stderr());
+    let line =
+        columns.map_or_else(|| line.to_string(), |columns| wrapped(&line.to_string(), columns));
     // There is no better place to complain that this one is closed.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

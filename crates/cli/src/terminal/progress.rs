@@ -15,7 +15,8 @@ use holdall_sys::thread;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::terminal::output::{Output, columns_of, size};
+use crate::terminal::output::{Output, size};
+use crate::terminal::wrapped::columns_of;
 
 /// How often the bar is drawn anew.
 const BAR_PERIOD: Duration = Duration::from_millis(250);

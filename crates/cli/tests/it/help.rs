@@ -113,6 +113,21 @@ fn every_argument_is_described() {
     }
 }
 
+/// Seen: `-h` of most commands was as long as `--help`.
+#[test]
+fn a_short_help_has_the_example_and_is_shorter() {
+    let machine = Machine::new();
+    for (command, long) in all_commands(&machine) {
+        let short = machine.ok(command.iter().map(String::as_str).chain(["-h"])).stdout;
+        let name = command.join(" ");
+        assert!(short.lines().count() < long.lines().count(), "{name}: {short}");
+        assert!(short.contains("--help"), "{name}: {short}");
+        if commands_in(&long).is_empty() {
+            assert!(short.contains("Example") && !short.contains("Exit codes"), "{name}: {short}");
+        }
+    }
+}
+
 /// Seen: each help ended with nine lines of options, also of commands in which most of them mean nothing.
 #[test]
 fn options_about_a_repository_are_in_the_help_of_commands_that_open_one() {

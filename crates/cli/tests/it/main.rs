@@ -16,6 +16,7 @@ mod beginning;
 mod canary;
 mod clocks;
 mod closed_folders;
+mod columns;
 mod compacting;
 mod copied_ages;
 mod copy;
