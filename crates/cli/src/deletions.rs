@@ -65,8 +65,9 @@ pub(crate) fn fewer_kept(from_ns: i64) -> String {
 
 /// A deletion that waits, in words.
 pub(crate) fn in_words(deletion: &WaitingDeletion) -> String {
-    let WaitingDeletion { number, snapshots, blocks, due_ns, .. } = deletion;
+    let WaitingDeletion { number, snapshots, blocks, whole, due_ns, .. } = deletion;
     let what = match (snapshots.len(), *blocks) {
+        _ if *whole => "the whole repository".to_owned(),
         (0, blocks) => format!("{} that gave way to others", counted(blocks, "block")),
         (1, _) => "a snapshot".to_owned(),
         (many, _) => counted(many as u64, "snapshot"),

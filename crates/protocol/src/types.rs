@@ -299,6 +299,8 @@ pub struct WaitingDeletion {
     pub snapshots: Vec<RecordHash>,
     /// How many blocks gave way to later copies of what is needed of them.
     pub blocks: u64,
+    /// Whether the repository goes as a whole, with all that is stored until then.
+    pub whole: bool,
     /// When it was asked for.
     pub asked_ns: i64,
     /// When it is carried out, if nobody cancels it.
@@ -410,6 +412,7 @@ mod tests {
             number,
             snapshots,
             blocks: 0,
+            whole: false,
             asked_ns: 0,
             due_ns,
         };

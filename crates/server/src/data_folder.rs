@@ -7,6 +7,7 @@
 //! DATA/server.redb          machines and invites; mode 0600
 //! DATA/admin.sock           administration while the server runs; mode 0600
 //! DATA/repositories/NAME/   a repository; mode 0700 of repositories
+//! DATA/repositories/.removed-NAME/   one that was removed, until it is deleted
 //! DATA/cache/NAME/          what can be rebuilt of it; mode 0700 of cache
 //! ```
 
@@ -28,6 +29,8 @@ const LOCK: &str = "lock";
 const DATABASE: &str = "server.redb";
 const CACHE: &str = "cache";
 const REPOSITORIES: &str = "repositories";
+/// What names of repositories begin with that are being deleted; no repository's does.
+const SET_ASIDE: &str = ".removed-";
 /// How long the lock of a folder is waited for: most administrator's commands are done by then.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is asked for meanwhile.
@@ -153,6 +156,53 @@ impl DataFolder {
     /// Where what can be rebuilt of it lies.
     pub(crate) fn cache(&self, name: &str) -> PathBuf {
         self.path.join(CACHE).join(name)
+    }
+
+    /// Gives a repository, and what can be rebuilt of it, another name. It is durable when this returns.
+    pub(crate) fn rename_repository(&self, old: &str, new: &str) -> Result<(), ServerError> {
+        self.rename(REPOSITORIES, old, new)?;
+        // What is left of another one would be taken for what can be rebuilt of this one.
+        self.delete(CACHE, new).and_then(|()| self.rename(CACHE, old, new))
+    }
+
+    /// Takes a repository away under a name that none has, and deletes what can be rebuilt of it.
+    pub(crate) fn set_aside(&self, name: &str) -> Result<(), ServerError> {
+        let aside = format!("{SET_ASIDE}{name}");
+        self.delete(REPOSITORIES, &aside)?;
+        self.rename(REPOSITORIES, name, &aside)?;
+        self.delete(CACHE, name)
+    }
+
+    /// Deletes what was taken away.
+    pub(crate) fn delete_set_aside(&self) -> Result<(), ServerError> {
+        let path = self.repositories();
+        let entries =
+            fs::read_dir(&path).map_err(|source| ServerError::io("listing", &path, source))?;
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut aside = names.filter(|name| name.starts_with(SET_ASIDE));
+        aside.try_for_each(|name| self.delete(REPOSITORIES, &name))
+    }
+
+    /// Renames a folder, if it is there.
+    fn rename(&self, within: &str, old: &str, new: &str) -> Result<(), ServerError> {
+        let folder = self.root.join(within);
+        let (from, to) = (folder.join(old), folder.join(new));
+        let renamed = match from.rename(&to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            renamed => renamed.and_then(|()| folder.sync_dir()),
+        };
+        renamed.map_err(|source| ServerError::io("renaming", from.path(), source))
+    }
+
+    /// Deletes a folder, if it is there.
+    fn delete(&self, within: &str, name: &str) -> Result<(), ServerError> {
+        let folder = self.root.join(within).join(name);
+        match folder.remove_tree() {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(ServerError::io("deleting", folder.path(), source))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reads a small file that is only its owner's to read, or makes it from what `fresh` returns.

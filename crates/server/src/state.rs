@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
-use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::WireError;
+use holdall_protocol::{Denial, RepositoryError};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 
@@ -28,6 +28,7 @@ use crate::measure::Measuring;
 use crate::measure::pressure::Pressure;
 use crate::stores::Stores;
 
+const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 /// Most scrubs from afar at once, each of another repository.
 pub(crate) const SCRUBS: usize = 4;
 /// Most of an administrator's quick commands at once.
@@ -210,6 +211,24 @@ impl ServerState {
     /// Nothing is held when it is dropped.
     pub(crate) async fn proof_slot(&self) -> Result<SemaphorePermit<'_>, WireError> {
         self.proofs.acquire().await.map_err(|_| WireError::Busy)
+    }
+
+    /// The same refusal; if the machine is to be removed, with when.
+    pub(crate) fn with_removal(&self, key: &PublicKey, error: WireError) -> WireError {
+        let WireError::Repository(RepositoryError::NotAllowed {
+            cause: Denial::RevokedKey, ..
+        }) = error
+        else {
+            return error;
+        };
+        let Some(going) = self.accounts.removal_of(key) else { return error };
+        let days = going.due_ns.saturating_sub(self.stores.now_ns()).max(0) / DAY_NS;
+        let reason = format!(
+            "this machine was removed, and its snapshots will be deleted in {days} days unless the administrator \
+             takes that back: `holdall admin cancel {}` on the server",
+            going.number
+        );
+        RepositoryError::denied(Denial::RevokedKey, reason).into()
     }
 
     /// What an administrator may work on.

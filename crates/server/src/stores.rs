@@ -6,6 +6,8 @@
 //! kept for that, since some have no file: a restore that began while the disk was full goes on, and nothing
 //! is deleted that it may yet read.
 
+mod moving;
+
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -65,6 +67,7 @@ impl Stores {
     /// # Errors
     /// If the repositories cannot be listed.
     pub(crate) fn let_readers_in(&self) -> Result<(), ServerError> {
+        self.finish_renames()?;
         let stored = self.stored_names()?;
         // A kit reads one repository: that of a folder's former name would be in the way.
         for gone in self.accounts.read_by_kits().iter().filter(|name| !stored.contains(name)) {
@@ -106,19 +109,20 @@ impl Stores {
         &self,
         permit: &Permit,
     ) -> Result<EmbeddedRepository, RepositoryError> {
-        let slot = self.slot(permit.repository());
-        let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let store = self.opened(&mut open, permit.repository())?;
-        drop(open);
+        let store = self.with_slot(permit.repository(), |open, name| {
+            let store = self.opened(open, name)?;
+            store.limit_to(self.accounts.quota(name));
+            Ok::<_, RepositoryError>(store)
+        })?;
         self.check_again(permit)?;
-        store.limit_to(self.accounts.quota(permit.repository()));
         self.note(permit);
         Ok(Store::for_machine(&store, permit.machine(), permit.key()))
     }
 
     /// Checks that who has a permit may still do what it is for.
     fn check_again(&self, permit: &Permit) -> Result<(), RepositoryError> {
-        permit.check_again(&self.accounts.role(&permit.key()))
+        let name = self.accounts.current_name(permit.repository());
+        permit.check_again(&self.accounts.role(&permit.key()), &name)
     }
 
     /// Makes the repository of a permit. Its recovery kits are let in before it exists, so that no
@@ -132,29 +136,28 @@ impl Stores {
         permit: &Permit,
         new: &NewRepository,
     ) -> Result<(), RepositoryError> {
-        let slot = self.slot(permit.repository());
-        let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        self.check_again(permit)?;
-        let name = permit.repository();
-        self.note(permit);
-        let before = self.accounts.readers(name);
-        let readers = recovery_identities_of_new(new)?;
-        self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
-        let made = self.make(name, new);
-        if made.is_ok() {
-            // They were of one whose folder is gone.
-            open.sessions = None;
-            self.begin_rules(name);
-        } else {
-            match self.opened(&mut open, name) {
-                Ok(store) => self.accounts.set_readers(name, &store.recovery_identities())?,
-                Err(RepositoryError::NoRepository { .. }) => {
-                    self.accounts.set_readers(name, &before)?
-                }
-                Err(_) => false,
-            };
-        }
-        made
+        self.with_slot(permit.repository(), |open, name| {
+            self.check_again(permit)?;
+            self.note(permit);
+            let before = self.accounts.readers(name);
+            let readers = recovery_identities_of_new(new)?;
+            self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
+            let made = self.make(name, new);
+            if made.is_ok() {
+                // They were of one whose folder is gone.
+                open.sessions = None;
+                self.begin_rules(name);
+            } else {
+                match self.opened(open, name) {
+                    Ok(store) => self.accounts.set_readers(name, &store.recovery_identities())?,
+                    Err(RepositoryError::NoRepository { .. }) => {
+                        self.accounts.set_readers(name, &before)?
+                    }
+                    Err(_) => false,
+                };
+            }
+            made
+        })
     }
 
     /// Changes the wrappings of a permit's repository. New recovery kits are let in before the set
@@ -167,19 +170,18 @@ impl Stores {
         permit: &Permit,
         wrappings: &Bytes,
     ) -> Result<(), RepositoryError> {
-        let slot = self.slot(permit.repository());
-        let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = permit.repository();
-        self.note(permit);
-        let store = self.opened(&mut open, name)?;
-        store.limit_to(self.accounts.quota(name));
-        self.check_again(permit)?;
-        let readers = store.recovery_identities_of(wrappings)?;
-        let before = self.accounts.readers(name);
-        self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
-        let put = store.put_wrappings(wrappings);
-        self.accounts.set_readers(name, &store.recovery_identities())?;
-        put
+        self.with_slot(permit.repository(), |open, name| {
+            self.note(permit);
+            let store = self.opened(open, name)?;
+            store.limit_to(self.accounts.quota(name));
+            self.check_again(permit)?;
+            let readers = store.recovery_identities_of(wrappings)?;
+            let before = self.accounts.readers(name);
+            self.accounts.set_readers(name, &[&before[..], &readers].concat())?;
+            let put = store.put_wrappings(wrappings);
+            self.accounts.set_readers(name, &store.recovery_identities())?;
+            put
+        })
     }
 
     /// What a repository holds. One that nobody has open is not kept open for this.
@@ -187,18 +189,18 @@ impl Stores {
     /// # Errors
     /// As [`Stores::repository`].
     pub(crate) fn census(&self, name: &str) -> Result<(RepositoryId, Census), RepositoryError> {
-        let slot = self.slot(name);
-        let open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let store = match &open.store {
-            Some(store) => Arc::clone(store),
-            None => {
-                self.folder.refuse_links(name)?;
-                let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
-                let signer = Arc::clone(&self.signer);
-                Store::open_to_read(&path, &cache, signer as _, Arc::clone(&self.clock))?
-            }
-        };
-        Ok((store.repository(), store.census()))
+        self.with_slot(name, |open, name| {
+            let store = match &open.store {
+                Some(store) => Arc::clone(store),
+                None => {
+                    self.folder.refuse_links(name)?;
+                    let (path, cache) = (self.folder.repository(name), self.folder.cache(name));
+                    let signer = Arc::clone(&self.signer);
+                    Store::open_to_read(&path, &cache, signer as _, Arc::clone(&self.clock))?
+                }
+            };
+            Ok((store.repository(), store.census()))
+        })
     }
 
     /// A stored repository itself, for whoever keeps it. Where the disk did not give all of it when it was opened
@@ -208,14 +210,15 @@ impl Stores {
     /// # Errors
     /// As [`Stores::repository`].
     pub(crate) fn store(&self, name: &str) -> Result<Arc<Store>, RepositoryError> {
-        let slot = self.slot(name);
-        let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due =
-            |store: &mut Arc<Store>| Arc::strong_count(store) == 1 && store.reopen_would_recover();
-        if let Some(closed) = open.store.take_if(is_due) {
-            open.sessions = Some(closed.shared_sessions());
-        }
-        self.opened(&mut open, name)
+        self.with_slot(name, |open, name| {
+            let is_due = |store: &mut Arc<Store>| {
+                Arc::strong_count(store) == 1 && store.reopen_would_recover()
+            };
+            if let Some(closed) = open.store.take_if(is_due) {
+                open.sessions = Some(closed.shared_sessions());
+            }
+            self.opened(open, name)
+        })
     }
 
     /// What time it is, in nanoseconds since 1970 UTC.
@@ -252,20 +255,19 @@ impl Stores {
         permit: &Permit,
         known: &NewRepository,
     ) -> Result<(), RepositoryError> {
-        let name = permit.repository();
-        let slot = self.slot(name);
-        let open = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        self.check_again(permit)?;
-        if open.store.is_some() {
-            return Ok(());
-        }
-        self.folder.refuse_links(name)?;
-        // Kits from before there were proofs go on reading, and no other is let in without one.
-        let readers = self.accounts.readers(name);
-        if Store::put_back(&self.folder.repository(name), known, &readers)? {
-            (self.log)(&format!("a machine put back the configuration and keys of {name}"));
-        }
-        Ok(())
+        self.with_slot(permit.repository(), |open, name| {
+            self.check_again(permit)?;
+            if open.store.is_some() {
+                return Ok(());
+            }
+            self.folder.refuse_links(name)?;
+            // Kits from before there were proofs go on reading, and no other is let in without one.
+            let readers = self.accounts.readers(name);
+            if Store::put_back(&self.folder.repository(name), known, &readers)? {
+                (self.log)(&format!("a machine put back the configuration and keys of {name}"));
+            }
+            Ok(())
+        })
     }
 
     fn make(&self, name: &str, new: &NewRepository) -> Result<(), RepositoryError> {
@@ -351,6 +353,19 @@ impl Stores {
             )),
             Ok(false) => {}
             Err(error) => (self.log)(&format!("a recovery kit of {name} cannot read: {error}")),
+        }
+    }
+
+    /// Does something with a repository while nobody else opens, makes or renames it. It is told the name that the
+    /// repository has by then.
+    fn with_slot<T>(&self, name: &str, work: impl FnOnce(&mut Slot, &str) -> T) -> T {
+        loop {
+            let name = self.accounts.current_name(name);
+            let slot = self.slot(&name);
+            let mut open = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.accounts.current_name(&name) == name {
+                return work(&mut open, &name);
+            }
         }
     }
 

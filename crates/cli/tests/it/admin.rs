@@ -11,16 +11,16 @@ use crate::house::{Machine, Outcome, Server, small_tree};
 
 /// A server that can be stopped and comes back at the same address, and a machine that is paired
 /// with it and has backed something up.
-struct World {
-    machine: Machine,
-    server: Option<Server>,
+pub(crate) struct World {
+    pub(crate) machine: Machine,
+    pub(crate) server: Option<Server>,
     proxy: ChaosProxy,
-    data: PathBuf,
-    source: PathBuf,
+    pub(crate) data: PathBuf,
+    pub(crate) source: PathBuf,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let machine = Machine::new().with_password(None);
         let (data, source) = (machine.path("data"), machine.path("source"));
         let server = Server::start(&data);
@@ -33,13 +33,13 @@ impl World {
         world
     }
 
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let mut server = self.server.take().expect("it runs");
         server.process().terminate().expect("it lived");
         assert!(server.process().wait().expect("it ends").0.success());
     }
 
-    fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         let server = Server::start(&self.data);
         self.proxy.set_upstream(address(&server));
         self.server = Some(server);
@@ -47,7 +47,7 @@ impl World {
 
     /// Runs an administrator's command as it is, then again without the server where `runs` is not
     /// set.
-    fn admin(&mut self, runs: bool, args: &[&str]) -> Outcome {
+    pub(crate) fn admin(&mut self, runs: bool, args: &[&str]) -> Outcome {
         if !runs {
             self.stop();
         }
@@ -59,24 +59,24 @@ impl World {
     }
 
     /// The one object that an administrator's command prints.
-    fn told(&mut self, runs: bool, args: &[&str]) -> Value {
+    pub(crate) fn told(&mut self, runs: bool, args: &[&str]) -> Value {
         let mut objects = self.admin(runs, args).expect(0).objects();
         assert_eq!(objects.len(), 1, "{objects:?}");
         objects.remove(0)
     }
 
-    fn invite_again(&self) -> String {
+    pub(crate) fn invite_again(&self) -> String {
         let reached_at = self.proxy.address().to_string();
         let server = self.server.as_ref().expect("it runs");
         server.invite_with(&["--for", "desk", "--address", &reached_at])
     }
 
-    fn backup(&self) -> [&str; 2] {
+    pub(crate) fn backup(&self) -> [&str; 2] {
         ["backup", self.source.to_str().expect("UTF-8")]
     }
 
     /// The newest snapshot is as `source` is.
-    fn check_restores(&self) {
+    pub(crate) fn check_restores(&self) {
         let target = self.machine.path("target");
         let from = format!("latest:{}", self.source.display());
         self.machine.ok(["restore", &from, "--target", target.to_str().expect("UTF-8")]);
@@ -89,7 +89,7 @@ fn address(server: &Server) -> SocketAddr {
     server.address().parse().expect("an address")
 }
 
-fn write_random(path: &Path, seed: u64, bytes: usize) {
+pub(crate) fn write_random(path: &Path, seed: u64, bytes: usize) {
     fs::write(path, Random::new(seed).bytes(bytes)).expect("room");
 }
 

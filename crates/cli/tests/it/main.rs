@@ -77,6 +77,7 @@ mod private;
 mod process_limits;
 mod reading;
 mod reference;
+mod removing;
 mod repair;
 mod restore_cuts;
 mod restored_over;

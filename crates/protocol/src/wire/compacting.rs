@@ -114,8 +114,14 @@ mod tests {
     }
 
     fn superseding() -> Superseding {
-        let waiting =
-            WaitingDeletion { number: 3, snapshots: vec![], blocks: 7, asked_ns: 1, due_ns: 2 };
+        let waiting = WaitingDeletion {
+            number: 3,
+            snapshots: vec![],
+            blocks: 7,
+            whole: false,
+            asked_ns: 1,
+            due_ns: 2,
+        };
         Superseding { blocks: 7, waiting: Some(waiting) }
     }
 

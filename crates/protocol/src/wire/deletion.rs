@@ -12,6 +12,8 @@ use crate::{AdminToken, Announced, AskedPrune, MAX_IDS, PruneReport, WaitingDele
 
 /// Most bytes of the body that asks for a deletion.
 pub const MAX_FORGET_BODY_BYTES: usize = AdminToken::LEN + RecordHash::LEN * MAX_IDS;
+/// What stands in the place of a count of blocks where the repository goes as a whole.
+const WHOLE: u64 = u64::MAX;
 /// What stands before a deletion's snapshots.
 const DELETION_HEAD_BYTES: usize = 8 + 8 + 8 + 8 + 4;
 /// Most deletions in one answer.
@@ -50,12 +52,13 @@ pub fn decode_forget(body: &[u8]) -> Result<(AdminToken, Vec<RecordHash>), Forma
 }
 
 /// The answer with deletions that wait: of each its number (u64), when it was asked for and when it
-/// is due (i64 each, nanoseconds since 1970 UTC), how many blocks gave way (u64), the count of its
-/// snapshots (u32), and these, 32 bytes each. What is over the limits is left out, from the end.
+/// is due (i64 each, nanoseconds since 1970 UTC), how many blocks gave way (u64; all bits set: the repository goes as
+/// a whole), the count of its snapshots (u32), and these, 32 bytes each. What is over the limits is left out, from the end.
 pub fn encode_deletions(deletions: &[WaitingDeletion]) -> Bytes {
     let (mut out, mut left) = (Vec::new(), MAX_IDS);
     for deletion in deletions.iter().take(MAX_DELETIONS) {
-        let WaitingDeletion { number, snapshots, blocks, asked_ns, due_ns } = deletion;
+        let WaitingDeletion { number, snapshots, blocks, whole, asked_ns, due_ns } = deletion;
+        let blocks = if *whole { WHOLE } else { *blocks };
         let told = snapshots.get(..left).unwrap_or(snapshots);
         left -= told.len();
         out.extend_from_slice(&number.to_le_bytes());
@@ -84,12 +87,15 @@ pub fn decode_deletions(body: &[u8]) -> Result<Vec<WaitingDeletion>, FormatError
         let number = reader.u64("number")?;
         let asked_ns = i64::from_le_bytes(reader.array("time")?);
         let due_ns = i64::from_le_bytes(reader.array("time")?);
-        let blocks = reader.u64("blocks")?;
+        let (blocks, whole) = match reader.u64("blocks")? {
+            WHOLE => (0, true),
+            blocks => (blocks, false),
+        };
         let count = reader.length("snapshots", left)?;
         left -= count;
         let hash = |_| reader.array("snapshot").map(RecordHash::from_bytes);
         let snapshots = (0..count).map(hash).collect::<Result<_, _>>()?;
-        deletions.push(WaitingDeletion { number, snapshots, blocks, asked_ns, due_ns });
+        deletions.push(WaitingDeletion { number, snapshots, blocks, whole, asked_ns, due_ns });
     }
     Ok(deletions)
 }
@@ -188,7 +194,9 @@ mod tests {
 
     fn deletion(number: u64, count: usize) -> WaitingDeletion {
         let (snapshots, blocks) = (hashes(count), number % 7);
-        WaitingDeletion { number, snapshots, blocks, asked_ns: -5, due_ns: i64::MAX }
+        let whole = number == 0;
+        let blocks = if whole { 0 } else { blocks };
+        WaitingDeletion { number, snapshots, blocks, whole, asked_ns: -5, due_ns: i64::MAX }
     }
 
     #[test]
@@ -198,7 +206,7 @@ mod tests {
             let (read, snapshots) = decode_forget(&encode_forget(&token, &hashes(count))).unwrap();
             assert_eq!((read.as_bytes(), snapshots), (&[9; 32], hashes(count)));
         }
-        let waiting = [deletion(1, 3), deletion(u64::MAX, 0)];
+        let waiting = [deletion(1, 3), deletion(u64::MAX, 0), deletion(0, 2)];
         assert_eq!(decode_deletions(&encode_deletions(&waiting)).unwrap(), waiting);
         assert_eq!(decode_deletions(b""), Ok(Vec::new()));
         assert_eq!(decode_deletion(&encode_deletions(&waiting[..1])).as_ref(), Ok(&waiting[0]));

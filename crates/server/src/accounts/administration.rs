@@ -13,7 +13,7 @@ impl Accounts {
     pub(crate) fn machines(&self) -> Vec<MachineEntry> {
         let state = self.state();
         let mut entries: Vec<_> =
-            state.machines.iter().map(|(id, machine)| self.entry(*id, machine)).collect();
+            state.machines.iter().map(|(id, machine)| self.entry(&state, *id, machine)).collect();
         entries.sort_unstable_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
         entries
     }
@@ -25,7 +25,7 @@ impl Accounts {
     pub(crate) fn machine_entry(&self, wanted: &str) -> Result<MachineEntry, ServerError> {
         let state = self.state();
         let (id, machine) = state.find_machine(wanted)?;
-        Ok(self.entry(id, machine))
+        Ok(self.entry(&state, id, machine))
     }
 
     /// Changes what a machine may do from its next request on.
@@ -41,7 +41,7 @@ impl Accounts {
         let (id, machine) = state.find_machine(wanted)?;
         let changed = Machine { right, ..machine.clone() };
         self.database.change(|changes| changes.put_machine(&id, &changed))?;
-        let entry = self.entry(id, &changed);
+        let entry = self.entry(&state, id, &changed);
         state.replace(id, changed);
         Ok(entry)
     }
@@ -61,7 +61,7 @@ impl Accounts {
             changes.put_machine(&id, &changed)
         })?;
         invites.iter().for_each(|hash| drop(state.invites.remove(hash)));
-        let entry = self.entry(id, &changed);
+        let entry = self.entry(&state, id, &changed);
         state.replace(id, changed);
         Ok(entry)
     }
@@ -88,7 +88,7 @@ impl Accounts {
         state.owner_of(repository).map(|(id, machine)| (id.to_string(), machine.name.clone()))
     }
 
-    fn entry(&self, id: MachineId, machine: &Machine) -> MachineEntry {
+    fn entry(&self, state: &State, id: MachineId, machine: &Machine) -> MachineEntry {
         let keys = machine.keys.iter().filter(|key| key.revoked_ns.is_none()).count();
         MachineEntry {
             id: id.to_string(),
@@ -99,6 +99,7 @@ impl Accounts {
             keys,
             revoked: keys == 0,
             last_seen_ns: self.seen.last_ns(&id),
+            going: state.removal_of_machine(&id),
         }
     }
 }
@@ -128,7 +129,7 @@ impl State {
     }
 
     /// Invites for that machine that nobody used.
-    fn open_invites_for(&self, id: MachineId) -> Vec<[u8; 32]> {
+    pub(super) fn open_invites_for(&self, id: MachineId) -> Vec<[u8; 32]> {
         let is_for_it = |invite: &InviteRow| {
             invite.used.is_none() && invite.for_machine == Some(*id.as_bytes())
         };
@@ -136,7 +137,7 @@ impl State {
         open.map(|(hash, _)| *hash).collect()
     }
 
-    fn replace(&mut self, id: MachineId, machine: Machine) {
+    pub(super) fn replace(&mut self, id: MachineId, machine: Machine) {
         self.machines.insert(id, machine);
         self.derive_roles();
     }

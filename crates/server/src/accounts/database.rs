@@ -26,6 +26,8 @@ const QUOTAS: TableDefinition<'_, &str, u64> = TableDefinition::new("quotas");
 const KEEPING: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("keeping");
 const DELETIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("deletions");
 const TOKENS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("tokens");
+/// Former names of repositories, and the present ones.
+const FORMER: TableDefinition<'_, &str, &str> = TableDefinition::new("former names");
 /// When a machine was here last, in nanoseconds since 1970 UTC.
 const SEEN: TableDefinition<'_, &[u8; 16], i64> = TableDefinition::new("seen");
 const SETTINGS: TableDefinition<'_, &str, &str> = TableDefinition::new("settings");
@@ -130,10 +132,7 @@ impl Database {
     }
 
     pub(super) fn put_setting(&self, name: &str, value: &str) -> Result<(), ServerError> {
-        self.change(|changes| {
-            changes.transaction.open_table(SETTINGS)?.insert(name, value)?;
-            Ok(())
-        })
+        self.change(|changes| changes.put_setting(name, value))
     }
 
     pub(super) fn setting(&self, name: &str) -> Result<Option<String>, ServerError> {
@@ -170,6 +169,7 @@ impl Database {
             transaction.open_table(DELETIONS)?;
             transaction.open_table(TOKENS)?;
             transaction.open_table(SEEN)?;
+            transaction.open_table(FORMER)?;
             let mut settings = transaction.open_table(SETTINGS)?;
             let present = settings.get(name)?.map(|value| value.value().to_owned());
             match present {
@@ -221,6 +221,10 @@ fn read(redb: &redb::Database) -> Result<State, redb::Error> {
         let (hash, row) = row?;
         state.tokens.insert(*hash.value(), from_row::<TokenRow>(row.value())?);
     }
+    for row in reading.open_table(FORMER)?.iter()? {
+        let (old, new) = row?;
+        state.former.insert(old.value().to_owned(), new.value().to_owned());
+    }
     Ok(state)
 }
 
@@ -263,6 +267,13 @@ impl Changes {
         Ok(())
     }
 
+    /// Forgets a machine, and when it was here.
+    pub(super) fn drop_machine(&self, id: &MachineId) -> Result<(), redb::Error> {
+        self.transaction.open_table(MACHINES)?.remove(id.as_bytes())?;
+        self.transaction.open_table(SEEN)?.remove(id.as_bytes())?;
+        Ok(())
+    }
+
     pub(super) fn put_invite(&self, hash: &[u8; 32], row: &InviteRow) -> Result<(), redb::Error> {
         let mut table = self.transaction.open_table(INVITES)?;
         table.insert(hash, &to_row(row)?[..])?;
@@ -280,6 +291,31 @@ impl Changes {
 
     pub(super) fn put_keeping(&self, name: &str, row: &KeepingRow) -> Result<(), redb::Error> {
         self.transaction.open_table(KEEPING)?.insert(name, &to_row(row)?[..])?;
+        Ok(())
+    }
+
+    pub(super) fn drop_keeping(&self, name: &str) -> Result<(), redb::Error> {
+        self.transaction.open_table(KEEPING)?.remove(name)?;
+        Ok(())
+    }
+
+    pub(super) fn put_former(&self, old: &str, new: &str) -> Result<(), redb::Error> {
+        self.transaction.open_table(FORMER)?.insert(old, new)?;
+        Ok(())
+    }
+
+    pub(super) fn drop_former(&self, old: &str) -> Result<(), redb::Error> {
+        self.transaction.open_table(FORMER)?.remove(old)?;
+        Ok(())
+    }
+
+    pub(super) fn put_setting(&self, name: &str, value: &str) -> Result<(), redb::Error> {
+        self.transaction.open_table(SETTINGS)?.insert(name, value)?;
+        Ok(())
+    }
+
+    pub(super) fn drop_setting(&self, name: &str) -> Result<(), redb::Error> {
+        self.transaction.open_table(SETTINGS)?.remove(name)?;
         Ok(())
     }
 

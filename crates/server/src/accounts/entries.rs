@@ -59,9 +59,28 @@ pub struct Deletion {
     /// The blocks that gave way to later copies of what is needed of them.
     #[serde(default)]
     pub superseded: Option<Supersession>,
+    /// What goes as a whole, with all that is stored until then.
+    #[serde(default)]
+    pub removes: Option<Removal>,
     /// When it was asked for.
     pub asked_ns: i64,
     /// When it is carried out, if nobody cancels it.
+    pub due_ns: i64,
+}
+
+/// A repository that is removed as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removal {
+    /// The id of the machine that goes with it, in hexadecimal; `None` if none does.
+    pub machine: Option<String>,
+}
+
+/// The deletion that removes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Going {
+    /// What the deletion is called.
+    pub number: u64,
+    /// When it is carried out, if nobody cancels it, in nanoseconds since 1970 UTC.
     pub due_ns: i64,
 }
 
@@ -84,6 +103,9 @@ pub struct MachineEntry {
     pub revoked: bool,
     /// When it last asked for something, to the minute.
     pub last_seen_ns: Option<i64>,
+    /// When it is removed, with its repository.
+    #[serde(default)]
+    pub going: Option<Going>,
 }
 
 impl MachineEntry {

@@ -111,6 +111,7 @@ impl State {
                 let reason = format!("{wanted} has the repository {repository}");
                 return Err(ServerError::refused(reason));
             }
+            self.check_stays(&repository)?;
             row.for_machine = Some(*id.as_bytes());
             row.repository = Some(repository);
         } else if let Some(repository) = &request.repository {
@@ -131,6 +132,12 @@ impl State {
                  '-', and a letter or digit first"
             )));
         }
+        if let Some(current) = self.former.get(name) {
+            return Err(ServerError::refused(format!(
+                "{name} is a former name of the repository {current}, and leads to it"
+            )));
+        }
+        self.check_stays(name)?;
         match self.owner_of(name) {
             None => Ok(()),
             Some((_, machine)) => Err(ServerError::refused(format!(

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use holdall_repository::Supersession;
 use serde::{Deserialize, Serialize};
 
-use super::entries::{Deletion, Keeping, KeepingEntry};
+use super::entries::{Deletion, Keeping, KeepingEntry, Removal};
 use super::{Accounts, State};
 use crate::ServerError;
 
@@ -97,29 +97,33 @@ impl Accounts {
         Ok(entry)
     }
 
-    /// Notes that snapshots, or blocks that are superseded, are to be deleted once the repository's delay
-    /// is over. Asking for the same again is no other deletion.
+    /// Notes that snapshots, blocks that are superseded, or all that there is, are to be deleted once the repository's
+    /// delay is over. Asking for the same again is no other deletion.
     pub(crate) fn ask_deletion(
         &self,
         repository: &str,
         snapshots: Vec<String>,
         superseded: Option<Supersession>,
+        removes: Option<Removal>,
     ) -> Result<Deletion, ServerError> {
         let delay_ns = self.keeping(repository).now.delay_ns;
         let asked_ns = self.set_now_ns()?;
         let mut state = self.state();
         let same = |one: &&Deletion| {
-            let what = (one.repository.as_str(), &one.snapshots, one.superseded);
-            what == (repository, &snapshots, superseded)
+            let is_all = removes.is_some();
+            (one.repository.as_str(), &one.removes) == (repository, &removes)
+                && (is_all || (&one.snapshots, one.superseded) == (&snapshots, superseded))
         };
         if let Some(waiting) = state.deletions.values().find(same) {
             return Ok(waiting.clone());
         }
-        state.check_room_for_deletion(repository, snapshots.len())?;
+        let named = if removes.is_none() { snapshots.len() } else { 0 };
+        state.check_room_for_deletion(repository, named)?;
         let number = state.deletions.keys().next_back().map_or(1, |last| last + 1);
         let due_ns = asked_ns.saturating_add(delay_ns);
         let repository = repository.to_owned();
-        let deletion = Deletion { number, repository, snapshots, superseded, asked_ns, due_ns };
+        let deletion =
+            Deletion { number, repository, snapshots, superseded, removes, asked_ns, due_ns };
         self.database.change(|changes| changes.put_deletion(number, &deletion))?;
         state.deletions.insert(number, deletion.clone());
         Ok(deletion)
@@ -194,7 +198,8 @@ impl State {
         snapshots: usize,
     ) -> Result<(), ServerError> {
         let waiting = || self.deletions.values().filter(|one| one.repository == repository);
-        let named: usize = waiting().map(|one| one.snapshots.len()).sum();
+        let waiting_named = waiting().filter(|one| one.removes.is_none());
+        let named: usize = waiting_named.map(|one| one.snapshots.len()).sum();
         if waiting().count() < MOST_DELETIONS && (named == 0 || named + snapshots <= MOST_NAMED) {
             return Ok(());
         }
@@ -218,7 +223,15 @@ mod tests {
     fn only_so_many_deletions_of_a_repository_wait() {
         let deletion = |number: u64, repository: &str, snapshots: usize| {
             let (repository, snapshots) = (repository.to_owned(), vec![String::new(); snapshots]);
-            Deletion { number, repository, snapshots, superseded: None, asked_ns: 0, due_ns: 0 }
+            Deletion {
+                number,
+                repository,
+                snapshots,
+                superseded: None,
+                removes: None,
+                asked_ns: 0,
+                due_ns: 0,
+            }
         };
         let of = |deletions: Vec<Deletion>| {
             let numbered = deletions.into_iter().map(|one| (one.number, one));

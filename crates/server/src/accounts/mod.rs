@@ -5,7 +5,7 @@
 //! change; a key that was replaced stays known as revoked.
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
-//! `administration` changes what they may, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
+//! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
 //! and `retention_alarm` why rules stand still. `entries` is what of all that an administrator sees.
 
 mod administration;
@@ -18,6 +18,8 @@ mod machine;
 mod names;
 mod newest;
 mod pairing;
+mod removal;
+mod renaming;
 mod restored;
 mod retention_alarm;
 mod seen;
@@ -42,7 +44,7 @@ use machine::{InviteRow, Machine};
 use seen::Seen;
 use tokens::TokenRow;
 
-pub use entries::{Deletion, Keeping, KeepingEntry, MachineEntry};
+pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]
 use pairing::Account;
@@ -81,6 +83,8 @@ struct State {
     keeping: HashMap<String, KeepingRow>,
     /// Deletions that wait, by number.
     deletions: BTreeMap<u64, Deletion>,
+    /// Former names of repositories, each with the present one.
+    former: BTreeMap<String, String>,
     /// By their hash.
     tokens: HashMap<[u8; 32], TokenRow>,
     /// Every key and what it is now; follows from the above.
@@ -112,6 +116,10 @@ impl Accounts {
                 known.map_or_else(|| machine.to_string(), |known| known.name.clone())
             }
             Some(Role::Reader { repository }) => format!("a recovery kit of {repository}"),
+            Some(Role::Revoked) => state.machine_with(key).map_or_else(
+                || "a revoked key".to_owned(),
+                |(_, known)| format!("{} (revoked)", known.name),
+            ),
             _ => format!("key {:.16}", key.to_string()),
         }
     }

@@ -125,7 +125,9 @@ impl State {
         let chosen = (!wanted_name.is_empty()).then_some(wanted_name).or(invite.name.as_deref());
         let name = chosen.map_or_else(|| format!("machine-{:.8}", id.to_string()), str::to_owned);
         check_machine_name(&name)?;
-        let taken = |name: &str| self.owner_of(name).is_some() || is_stored(name);
+        let taken = |name: &str| {
+            self.owner_of(name).is_some() || self.former.contains_key(name) || is_stored(name)
+        };
         let repository = invite.repository.clone().unwrap_or_else(|| repository_name(&name, taken));
         self.check_repository(&repository)?;
         let right = Right::default();

@@ -86,7 +86,7 @@ const STEPS: [fn(&Opened); 9] = [
         let longer = Keeping { delay_ns: 2 * Keeping::USUAL.delay_ns, ..Keeping::USUAL };
         drop(server.accounts.set_keeping("machine-0", longer).unwrap());
     },
-    |server| drop(server.accounts.ask_deletion("machine-0", vec!["1".into()], None).unwrap()),
+    |server| drop(server.accounts.ask_deletion("machine-0", vec!["1".into()], None, None).unwrap()),
     |server| drop(server.accounts.revoke("machine 0").unwrap()),
     |server| {
         let deletion = server.accounts.deletion(1).unwrap();

@@ -69,7 +69,7 @@ impl RetentionWatch {
 impl Accounts {
     /// What was seen of a repository.
     pub(crate) fn retention_watch(&self, repository: &str) -> Result<RetentionWatch, ServerError> {
-        let row = self.database.setting(&setting(repository))?;
+        let row = self.database.setting(&Self::watch_setting(repository))?;
         Ok(row.and_then(|row| serde_json::from_str(&row).ok()).unwrap_or_default())
     }
 
@@ -79,8 +79,16 @@ impl Accounts {
         repository: &str,
         watched: &RetentionWatch,
     ) -> Result<(), ServerError> {
-        let row = serde_json::to_string(watched).unwrap_or_default();
-        self.database.put_setting(&setting(repository), &row)
+        self.database.put_setting(&Self::watch_setting(repository), &Self::watch_row(watched))
+    }
+
+    /// Under what it is remembered.
+    pub(super) fn watch_setting(repository: &str) -> String {
+        format!("watched:{repository}")
+    }
+
+    pub(super) fn watch_row(watched: &RetentionWatch) -> String {
+        serde_json::to_string(watched).unwrap_or_default()
     }
 
     /// Has what is there now of a repository be what is usual from now on, and the rules of its name be its own.
@@ -96,8 +104,4 @@ impl Accounts {
         };
         self.put_retention_watch(repository, &watched)
     }
-}
-
-fn setting(repository: &str) -> String {
-    format!("watched:{repository}")
 }

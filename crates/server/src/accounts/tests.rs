@@ -79,7 +79,7 @@ fn blocks_that_gave_way_are_a_deletion_of_their_own_each_time() {
     world.clock.set_ns(EARLIEST_NS);
     let ask = |number| {
         let superseded = Supersession { number, blocks: 2 };
-        world.accounts.ask_deletion("desk", Vec::new(), Some(superseded)).unwrap().number
+        world.accounts.ask_deletion("desk", Vec::new(), Some(superseded), None).unwrap().number
     };
     assert_eq!((ask(7), ask(8), ask(7)), (1, 2, 1));
 }
@@ -408,7 +408,7 @@ fn after_an_error_of_the_disk_the_rows_are_read_again_from_another_file() {
     world.clock.set_ns(EARLIEST_NS);
     let file = || world.folder.path().join("db").metadata().unwrap();
     let before = (file().ino(), file().mode());
-    let asked = world.accounts.ask_deletion("laptop", vec!["a".into()], None).unwrap();
+    let asked = world.accounts.ask_deletion("laptop", vec!["a".into()], None, None).unwrap();
     // What a change left that was told to have failed: it is there, and memory does not know it.
     world.accounts.state().deletions.clear();
     world.accounts.database.close_as_after_error();

@@ -14,9 +14,9 @@ const LIFE_NS: i64 = 24 * 3600 * 1_000_000_000;
 /// What is remembered of a token, under its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TokenRow {
-    repository: String,
+    pub(super) repository: String,
     /// In nanoseconds since 1970 UTC.
-    expires_ns: i64,
+    pub(super) expires_ns: i64,
 }
 
 impl Accounts {

@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use super::administration::Administration;
 use super::entries::{
-    AlsoRepair, Deletions, IssuedToken, Machines, Pruned, Quota, Repositories, RepositoryEntry,
-    Resumed, Scrubbed, Thinning,
+    AlsoRepair, Deletions, IssuedToken, Machines, Pruned, Quota, Renamed, Repositories,
+    RepositoryEntry, Resumed, Scrubbed, Thinning,
 };
 use crate::ServerError;
 use crate::accounts::{Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
@@ -25,6 +25,16 @@ pub trait AdminCommand: Serialize {
     const PACE: Pace;
     /// What is answered once it is done.
     type Reply: DeserializeOwned;
+}
+
+/// What is meant by a name that a machine and a repository may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Only {
+    /// The machine.
+    Machine,
+    /// The repository.
+    Repository,
 }
 
 /// How long a command may take.
@@ -115,6 +125,29 @@ commands! {
         /// As for [`Rights`].
         machine: String,
     }: "revoke", Quick, "machine" MachineEntry, |on, asked| on.revoke(&asked.machine);
+
+    /// Gives a machine or a repository another name; a machine and its repository of the same name both.
+    Rename {
+        /// As for [`Rights`], or a repository's name.
+        name: String,
+        /// What it is to be called.
+        new: String,
+        /// Which of both is meant.
+        #[serde(default)]
+        only: Option<Only>,
+    }: "rename", Usual, "renamed" Renamed, |on, asked| on.rename(&asked.name, &asked.new, asked.only);
+
+    /// Revokes a machine at once and asks for its repository to be deleted with it, or for that of a repository alone.
+    /// That happens when the repository's delay is over, unless it is cancelled.
+    Remove {
+        /// As for [`Rename`].
+        name: String,
+        /// As for [`Rename`].
+        #[serde(default)]
+        only: Option<Only>,
+    }: "remove", Usual, "deletions" Deletions, |on, asked| {
+        Ok(Deletions { deletions: vec![on.remove(&asked.name, asked.only)?] })
+    };
 
     /// Tells how much a repository holds and may hold, after changing that where a quota is given.
     SetQuota {

@@ -5,7 +5,7 @@ use holdall_protocol::{AdminToken, PruneReport};
 use holdall_repository::Judged;
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{Deletion, MachineEntry};
+use crate::accounts::{Deletion, Going, MachineEntry};
 
 /// All machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,15 @@ pub struct Repositories {
 pub struct Deletions {
     /// In the order in which they were asked for.
     pub deletions: Vec<Deletion>,
+}
+
+/// What got another name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renamed {
+    /// The machine, if it did.
+    pub machine: Option<MachineEntry>,
+    /// The repository, if it did.
+    pub repository: Option<RepositoryEntry>,
 }
 
 /// What prunes did.
@@ -125,6 +134,9 @@ pub struct PrunedEntry {
     pub repository: String,
     /// Whether it was only looked at.
     pub dry_run: bool,
+    /// Whether it was removed as a whole, or would be.
+    #[serde(default)]
+    pub removed: bool,
     /// The snapshots that were forgotten, or would be.
     pub forgotten: Vec<SnapshotEntry>,
     /// How many the rules keep.
@@ -173,6 +185,9 @@ impl PrunedEntry {
         let name = &self.repository;
         if let Some(problem) = &self.problem {
             return format!("prune of {name}: {problem}");
+        }
+        if self.removed {
+            return format!("removed {name}, as requested");
         }
         if self.frozen_until_ns.is_some() {
             return format!(
@@ -279,6 +294,9 @@ pub struct RepositoryEntry {
     /// Why rules let nothing go, until an administrator says that it is all right.
     #[serde(default)]
     pub alarm: Option<String>,
+    /// When it is removed.
+    #[serde(default)]
+    pub going: Option<Going>,
     /// Why it cannot be opened.
     pub problem: Option<String>,
 }

@@ -55,7 +55,8 @@ impl Administration<'_> {
             _ => find(&snapshots, wanted),
         };
         let ids = wanted.iter().map(|wanted| id(wanted).map(|id| id.to_string()));
-        let deletion = self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?, None)?;
+        let deletion =
+            self.accounts.ask_deletion(name, ids.collect::<Result<_, _>>()?, None, None)?;
         self.log(&format!("deletion {} of {name} was requested", deletion.number));
         Ok(deletion)
     }
@@ -82,14 +83,14 @@ impl Administration<'_> {
 
     /// One repository that is there, or all of them.
     fn chosen(&self, repository: Option<&str>) -> Result<Vec<String>, ServerError> {
-        let Some(name) = repository else { return self.stores.stored_names() };
+        let Some(name) = repository else { return self.looked_after() };
         self.check_name(name)?;
         Ok(vec![name.to_owned()])
     }
 
     /// Does the same for all repositories, and tells the log. Ends early once the server ends.
     pub(crate) fn keep_house(&self) {
-        let names = match self.stores.stored_names() {
+        let names = match self.looked_after() {
             Ok(names) => names,
             Err(error) => return self.log(&format!("no repository is looked after: {error}")),
         };
@@ -97,7 +98,11 @@ impl Administration<'_> {
             if self.should_stop.load(Ordering::Acquire) {
                 return;
             }
-            self.log(&self.prune_one(&name, false).line());
+            let pruned = self.prune_one(&name, false);
+            self.log(&pruned.line());
+            if pruned.removed || !self.stores.is_stored(&name) {
+                continue;
+            }
             self.scrub_on(&name);
             self.tell_if_full(&name);
         }
@@ -135,9 +140,11 @@ impl Administration<'_> {
 
     fn prune_one(&self, name: &str, dry_run: bool) -> PrunedEntry {
         let mut entry = PrunedEntry { repository: name.to_owned(), dry_run, ..Default::default() };
-        if let Err(error) = self.try_prune(name, dry_run, &mut entry) {
-            entry.problem = Some(error.to_string());
-        }
+        let pruned = match self.remove_due(name, dry_run, &mut entry) {
+            Ok(false) => self.try_prune(name, dry_run, &mut entry).map(drop),
+            done => done.map(drop),
+        };
+        entry.problem = pruned.err().map(|error| error.to_string());
         entry
     }
 
@@ -194,7 +201,9 @@ impl Administration<'_> {
         let deletions = self.accounts.deletions().into_iter();
         let due = |one: &Deletion| {
             let delay_ns = one.due_ns.saturating_sub(one.asked_ns);
-            one.repository == entry.repository && self.accounts.has_passed(one.asked_ns, delay_ns)
+            one.repository == entry.repository
+                && one.removes.is_none()
+                && self.accounts.has_passed(one.asked_ns, delay_ns)
         };
         for deletion in deletions.filter(due) {
             // Until it is carried out it can be cancelled, and is not carried out then.

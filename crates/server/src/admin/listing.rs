@@ -63,12 +63,19 @@ impl Administration<'_> {
         Ok(self.names()?.iter().map(|name| self.entry(name)).collect())
     }
 
-    fn entry(&self, name: &str) -> RepositoryEntry {
+    pub(super) fn entry(&self, name: &str) -> RepositoryEntry {
         let (machine, machine_name) = self.accounts.owner(name).unzip();
         let quota_bytes = self.accounts.quota(name);
         let name = name.to_owned();
-        let known =
-            RepositoryEntry { name, machine, machine_name, quota_bytes, ..Default::default() };
+        let going = self.accounts.removal_of_repository(&name);
+        let known = RepositoryEntry {
+            name,
+            machine,
+            machine_name,
+            quota_bytes,
+            going,
+            ..Default::default()
+        };
         match self.stores.census(&known.name) {
             Ok((id, census)) => self.with_scrub(RepositoryEntry {
                 id: Some(id.to_string()),

@@ -39,7 +39,7 @@ impl Administration<'_> {
         }
         let ids: BTreeSet<String> = snapshots.iter().map(ToString::to_string).collect();
         let ids = ids.into_iter().collect();
-        let deletion = self.accounts.ask_deletion(name, ids, None)?;
+        let deletion = self.accounts.ask_deletion(name, ids, None, None)?;
         self.log(&format!("deletion {} of {name} was requested by its machine", deletion.number));
         Ok(waiting(deletion))
     }
@@ -72,7 +72,7 @@ impl Administration<'_> {
         let Some(superseded) = superseded else {
             return Ok(Superseding { blocks: 0, waiting: None });
         };
-        let deletion = self.accounts.ask_deletion(name, Vec::new(), Some(superseded))?;
+        let deletion = self.accounts.ask_deletion(name, Vec::new(), Some(superseded), None)?;
         self.log(&format!(
             "deletion {} of {name} was requested by its machine: {} blocks were compacted",
             deletion.number, superseded.blocks
@@ -110,8 +110,8 @@ fn refused(reason: String) -> ServerError {
 }
 
 fn waiting(deletion: Deletion) -> WaitingDeletion {
-    let Deletion { number, snapshots, superseded, asked_ns, due_ns, .. } = deletion;
+    let Deletion { number, snapshots, superseded, removes, asked_ns, due_ns, .. } = deletion;
     let blocks = superseded.map_or(0, |superseded| superseded.blocks);
     let snapshots = snapshots.iter().filter_map(|id| id.parse().ok()).collect();
-    WaitingDeletion { number, snapshots, blocks, asked_ns, due_ns }
+    WaitingDeletion { number, snapshots, blocks, whole: removes.is_some(), asked_ns, due_ns }
 }

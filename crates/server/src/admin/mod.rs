@@ -11,7 +11,7 @@
 //!
 //! `commands` has each command once, `entries` what they answer, `administration` what they work on. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still;
-//! `thin` offers a thinning; `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
+//! `removal` renames and removes; `thin` offers a thinning; `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod administration;
 mod alarm;
@@ -21,6 +21,7 @@ mod keep;
 mod listing;
 mod machine_requests;
 mod owner;
+mod removal;
 mod socket;
 mod thin;
 
@@ -40,17 +41,17 @@ use crate::data_folder::DataFolder;
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
-pub use crate::accounts::{Deletion, Keeping, KeepingEntry, MachineEntry};
+pub use crate::accounts::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
 pub(crate) use administration::Administration;
 pub use commands::{
     AdminCommand, Cancel, Forget, Invite, ListDeletions, ListMachines, ListRepositories, MakeToken,
-    Pace, Prune, Resume, Revoke, Rights, Scrub, SetKeeping, SetQuota, Thin,
+    Only, Pace, Prune, Remove, Rename, Resume, Revoke, Rights, Scrub, SetKeeping, SetQuota, Thin,
 };
 pub(crate) use commands::{Command, error_line};
 use commands::{Line, command_line, reply_in};
 pub use entries::{
-    AlsoRepair, Deletions, IssuedToken, Machines, Pruned, PrunedEntry, Quota, Repositories,
-    RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry, Thinning,
+    AlsoRepair, Deletions, IssuedToken, Machines, Pruned, PrunedEntry, Quota, Renamed,
+    Repositories, RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry, Thinning,
 };
 pub(crate) use socket::{bind, path as socket_of};
 
@@ -132,6 +133,7 @@ fn without_server(
     let public = identity.public();
     let log: LogSink = Arc::new(|_| {});
     let stores = Stores::new(folder, identity, Arc::clone(&accounts), Arc::clone(&log));
+    stores.finish_renames()?;
     let administration = Administration {
         accounts: &accounts,
         stores: &stores,

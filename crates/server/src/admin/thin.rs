@@ -42,7 +42,7 @@ impl Administration<'_> {
             return Err(ServerError::refused(reason));
         }
         let ids = snapshots.iter().map(|one| one.id.clone()).collect();
-        let deletion = self.accounts.ask_deletion(name, ids, None)?;
+        let deletion = self.accounts.ask_deletion(name, ids, None, None)?;
         self.log(&format!("deletion {} of {name} was requested, to thin it", deletion.number));
         Ok(Thinning { snapshots, kept, deletion: Some(deletion) })
     }

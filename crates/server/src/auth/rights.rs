@@ -90,12 +90,13 @@ impl Permit {
         self.verb.max_body_bytes
     }
 
-    /// Checks that the key, of that role by now, may still do it: a request may take long to come.
+    /// Checks that the key, of that role by now, may still do it in the repository, which is called `repository` by now:
+    /// a request may take long to come.
     ///
     /// # Errors
     /// [`RepositoryError::NotAllowed`].
-    pub(crate) fn check_again(&self, role: &Role) -> Result<(), RepositoryError> {
-        match check(role, self.key, &self.repository, self.verb) {
+    pub(crate) fn check_again(&self, role: &Role, repository: &str) -> Result<(), RepositoryError> {
+        match check(role, self.key, repository, self.verb) {
             Ok(_) => Ok(()),
             Err(WireError::Repository(error)) => Err(error),
             Err(_) => {
@@ -234,11 +235,13 @@ mod tests {
         let before = of(Right::Backup, "own");
         for name in ["own", OWN_REPOSITORY] {
             let permit = check(&before, key, name, RepositoryVerb::PutWrappings.verb()).unwrap();
-            assert!(permit.check_again(&before).is_ok());
+            assert!(permit.check_again(&before, "own").is_ok());
+            let renamed = of(Right::Backup, "renamed");
+            assert!(permit.check_again(&renamed, "renamed").is_ok());
             for role in
                 [Role::Unknown, Role::Revoked, of(Right::Read, "own"), of(Right::Backup, "another")]
             {
-                let refused = permit.check_again(&role);
+                let refused = permit.check_again(&role, "own");
                 assert!(matches!(refused, Err(RepositoryError::NotAllowed { .. })), "{role:?}");
             }
         }

@@ -87,7 +87,9 @@ async fn dispatch(
         Route::Lab(verb) => return lab::answer(state, key, verb, body).await,
         Route::Repository { name, verb } => (name, verb),
     };
-    let permit = rights::check(&state.accounts.role(&key), key, &name, verb.verb())?;
+    let name = state.accounts.current_name(&name);
+    let permit = rights::check(&state.accounts.role(&key), key, &name, verb.verb())
+        .map_err(|error| state.with_removal(&key, error))?;
     let slot = Arc::new(state.request_slot(&key)?);
     let slot_of = Arc::clone(&slot);
     let request = RepositoryRequest { state, permit, source, slot: slot_of, body, puts };

@@ -305,10 +305,10 @@ impl RepositoryRequest<'_> {
         let (token, named) = decoded?;
         let (state, permit, slot) = (Arc::clone(self.state), self.permit, self.slot);
         let allowed = move || {
-            let (name, _slot) = (permit.repository(), slot);
-            permit.check_again(&state.accounts.role(&permit.key()))?;
-            state.accounts.check_token(&token, name)?;
-            Ok(state.administer(|administration| call(administration, name, named))?)
+            let (name, _slot) = (state.accounts.current_name(permit.repository()), slot);
+            permit.check_again(&state.accounts.role(&permit.key()), &name)?;
+            state.accounts.check_token(&token, &name)?;
+            Ok(state.administer(|administration| call(administration, &name, named))?)
         };
         let (answer, _) = self.state.work.run(allowed).await?;
         Ok(respond(BYTES, Frames::plain(answer), None))

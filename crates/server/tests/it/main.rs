@@ -13,4 +13,5 @@ mod lost;
 mod matrix;
 mod raw;
 mod refusals;
+mod removal;
 mod world;

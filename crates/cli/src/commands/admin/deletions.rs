@@ -71,10 +71,15 @@ pub(crate) fn cancel(args: &CancelArgs, data: &Path, app: &App) -> Result<Exit> 
     let cancelled = ask(data, &Cancel { number: args.number })?.deletions;
     cancelled.iter().try_for_each(|deletion| show(app, deletion))?;
     app.output.note("it is cancelled: nothing of it was deleted");
+    for machine in cancelled.iter().filter_map(|one| one.removes.as_ref()?.machine.as_deref()) {
+        app.output.note(format_args!(
+            "the machine stays locked out; `holdall invite --for {machine:.12}` lets it in again"
+        ));
+    }
     Ok(Exit::Done)
 }
 
-fn show(app: &App, deletion: &Deletion) -> Result<()> {
+pub(super) fn show(app: &App, deletion: &Deletion) -> Result<()> {
     #[derive(Serialize)]
     struct JsonDeletion<'a> {
         number: u64,
@@ -82,21 +87,41 @@ fn show(app: &App, deletion: &Deletion) -> Result<()> {
         snapshots: &'a [String],
         /// Blocks that gave way to others.
         blocks: u64,
+        /// Whether the repository goes as a whole.
+        whole: bool,
+        /// The id of the machine that goes with it.
+        machine: Option<&'a str>,
         asked: String,
         due: String,
     }
-    let Deletion { number, repository, snapshots, superseded, asked_ns, due_ns } = deletion;
+    let Deletion { number, repository, snapshots, superseded, removes, asked_ns, due_ns } =
+        deletion;
     let blocks = superseded.map_or(0, |superseded| superseded.blocks);
     let (asked, due) = (rfc3339(*asked_ns), rfc3339(*due_ns));
-    let object = JsonDeletion { number: *number, repository, snapshots, blocks, asked, due };
+    let object = JsonDeletion {
+        number: *number,
+        repository,
+        snapshots,
+        blocks,
+        whole: removes.is_some(),
+        machine: removes.as_ref().and_then(|removal| removal.machine.as_deref()),
+        asked,
+        due,
+    };
     app.output.object("deletion", &object)?;
     let short = snapshots.iter().map(|id| id.get(..10).unwrap_or(id).to_owned());
     let compacted =
         (blocks > 0).then(|| format!("{} that gave way to others", counted(blocks, "block")));
+    let what = match removes {
+        None => short.chain(compacted).collect::<Vec<_>>().join(" "),
+        Some(removal) => match &removal.machine {
+            None => "all of it".to_owned(),
+            Some(machine) => format!("all of it, and the machine {machine:.12}"),
+        },
+    };
     app.output.result(format_args!(
-        "{number:>4}  {repository:<16} due {}  {}",
-        local_time(*due_ns),
-        short.chain(compacted).collect::<Vec<_>>().join(" ")
+        "{number:>4}  {repository:<16} due {}  {what}",
+        local_time(*due_ns)
     ))?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use holdall_server::admin::{ListMachines, MachineEntry};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
-use super::ask;
+use super::{ask, going_in_words};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::opening::connection::parse_duration;
@@ -63,6 +63,9 @@ pub(super) fn show(app: &App, machine: &MachineEntry) -> Result<()> {
         count(machine.keys as u64),
         machine.last_seen_ns.map_or_else(|| "never".to_owned(), local_time),
     ))?;
+    if let Some(going) = machine.going {
+        app.output.result(format_args!("{:<12} {}", "", going_in_words(going)))?;
+    }
     Ok(())
 }
 
@@ -77,6 +80,7 @@ struct JsonMachine<'a> {
     keys: usize,
     revoked: bool,
     last_seen: Option<String>,
+    removed_after: Option<String>,
 }
 
 impl<'a> JsonMachine<'a> {
@@ -90,6 +94,7 @@ impl<'a> JsonMachine<'a> {
             keys: machine.keys,
             revoked: machine.revoked,
             last_seen: machine.last_seen_ns.map(rfc3339),
+            removed_after: machine.going.map(|going| rfc3339(going.due_ns)),
         }
     }
 }

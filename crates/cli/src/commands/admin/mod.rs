@@ -4,6 +4,8 @@ mod deletions;
 mod machines;
 mod prune;
 mod quota;
+mod remove;
+mod rename;
 mod repositories;
 mod resume;
 mod retention;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use clap::Subcommand;
-use holdall_server::admin::{self, AdminCommand, SnapshotEntry};
+use holdall_server::admin::{self, AdminCommand, Going, Only, SnapshotEntry};
 use holdall_sys::SystemClock;
 
 use super::serve::data_folder;
@@ -50,6 +52,8 @@ enum Verb {
     Machines(machines::Args),
     Rights(rights::Args),
     Revoke(revoke::Args),
+    Rename(rename::Args),
+    Remove(remove::Args),
     Quota(quota::Args),
     Repositories(repositories::Args),
     Retention(retention::Args),
@@ -69,6 +73,8 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Machines(args) => machines::run(&args, &data, app),
         Verb::Rights(args) => rights::run(&args, &data, app),
         Verb::Revoke(args) => revoke::run(&args, &data, app),
+        Verb::Rename(args) => rename::run(&args, &data, app),
+        Verb::Remove(args) => remove::run(&args, &data, app),
         Verb::Quota(args) => quota::run(&args, &data, app),
         Verb::Repositories(args) => repositories::run(&args, &data, app),
         Verb::Retention(args) => retention::run(&args, &data, app),
@@ -86,6 +92,34 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
 /// Has the server of that data folder carry out a command, or does it there, by this computer's clock.
 fn ask<C: AdminCommand>(data: &Path, command: &C) -> Result<C::Reply> {
     Ok(admin::ask(data, command, Arc::new(SystemClock))?)
+}
+
+/// Which is meant by a name that a machine and a repository may have.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct Which {
+    /// Means the machine, where a repository is called so too
+    #[arg(long)]
+    machine: bool,
+    /// Means the repository alone
+    #[arg(long)]
+    repository: bool,
+}
+
+impl Which {
+    fn only(&self) -> Option<Only> {
+        let machine = self.machine.then_some(Only::Machine);
+        machine.or(self.repository.then_some(Only::Repository))
+    }
+}
+
+/// When something is removed, in words.
+fn going_in_words(going: Going) -> String {
+    format!(
+        "will be removed after {}; `holdall admin cancel {}` takes that back",
+        local_time(going.due_ns),
+        going.number
+    )
 }
 
 /// When a snapshot came; of a copy, the date of its original too.

@@ -53,6 +53,10 @@ fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
         app.output.failure(&error, Exit::Failed.code(), None);
         return Ok(());
     }
+    if entry.removed {
+        let would = if entry.dry_run { "would be " } else { "" };
+        return Ok(app.output.result(format_args!("{name}: {would}removed, as requested"))?);
+    }
     if let Some(until_ns) = entry.frozen_until_ns {
         return Ok(app.output.result(format_args!(
             "{name}: the clock was set, or the server was off for long: nothing goes before {}",
@@ -88,6 +92,7 @@ fn show(app: &App, entry: &PrunedEntry) -> Result<()> {
 struct JsonPrune<'a> {
     repository: &'a str,
     dry_run: bool,
+    removed: bool,
     snapshots_forgotten: Vec<&'a str>,
     snapshots_kept: u64,
     stored_before_bytes: u64,
@@ -107,6 +112,7 @@ impl<'a> JsonPrune<'a> {
         Self {
             repository: &entry.repository,
             dry_run: entry.dry_run,
+            removed: entry.removed,
             snapshots_forgotten: entry.forgotten.iter().map(|one| &one.id[..]).collect(),
             snapshots_kept: entry.snapshots_kept,
             stored_before_bytes: entry.stored_before_bytes,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use holdall_server::admin::{ListRepositories, RepositoryEntry};
 use serde::Serialize;
 
-use super::ask;
+use super::{ask, going_in_words};
 use crate::app::App;
 use crate::exit::Exit;
 use crate::terminal::output::{Shown, count, local_time, rfc3339, size};
@@ -55,6 +55,9 @@ pub(super) fn show(app: &App, repository: &RepositoryEntry) -> Result<()> {
         repository.quota_bytes.map_or_else(|| "none".to_owned(), size),
         count(repository.snapshots),
     ))?;
+    if let Some(going) = repository.going {
+        app.output.result(format_args!("{:<16} {}", "", going_in_words(going)))?;
+    }
     if let Some(alarm) = &repository.alarm {
         app.output.result(format_args!(
             "{:<16} automatic deletion is paused: {alarm}; to resume it: `holdall admin resume {}`",
@@ -90,6 +93,7 @@ struct JsonRepository<'a> {
     read_since: Option<String>,
     damaged: &'a [String],
     alarm: Option<&'a str>,
+    removed_after: Option<String>,
     problem: Option<&'a str>,
 }
 
@@ -109,6 +113,7 @@ impl<'a> JsonRepository<'a> {
             read_since: repository.read_since_ns.map(rfc3339),
             damaged: &repository.damaged,
             alarm: repository.alarm.as_deref(),
+            removed_after: repository.going.map(|going| rfc3339(going.due_ns)),
             problem: repository.problem.as_deref(),
         }
     }

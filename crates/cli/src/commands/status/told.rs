@@ -230,6 +230,8 @@ impl<'a> JsonFailing<'a> {
 struct JsonWaiting {
     number: u64,
     snapshots: usize,
+    /// Whether the repository goes as a whole.
+    whole: bool,
     due: String,
 }
 
@@ -267,6 +269,7 @@ impl<'a> JsonStatus<'a> {
         let waiting = |deletion: &holdall_protocol::WaitingDeletion| JsonWaiting {
             number: deletion.number,
             snapshots: deletion.snapshots.len(),
+            whole: deletion.whole,
             due: rfc3339(deletion.due_ns),
         };
         let of = |attempt: &'a Option<Attempt>| attempt.as_ref().map(JsonRun::of);
