@@ -110,6 +110,39 @@ fn rules_are_told_and_changed_and_what_keeps_less_waits() {
 }
 
 #[test]
+fn a_default_of_rules_counts_for_repositories_without_their_own() {
+    let mut house = House::new();
+    let name = house.repository();
+    let default =
+        ["--default", "--keep-hourly", "48", "--keep-daily", "60", "--keep-weekly", "all"];
+    let set = house.told(&[&["retention"][..], &default].concat(), "retention");
+    assert_eq!((&set[0]["repository"], &set[0]["daily"]), (&Value::Null, &json!(60)));
+    let all = house.told(&["retention"], "retention");
+    assert_eq!((&all[0], all.len()), (&set[0], 2));
+    let of =
+        |one: &Value| (one["repository"].clone(), one["default"].clone(), one["daily"].clone());
+    assert_eq!(of(&all[1]), (json!(name), json!(true), json!(60)));
+    assert_eq!(house.told(&["retention", &name], "retention"), all[1..]);
+
+    let own = house.told(&["retention", &name, "--keep-daily", "90"], "retention");
+    assert_eq!(of(&own[0]), (json!(name), json!(false), json!(90)));
+    house.server = None;
+    let back = house.told(&["retention", &name, "--default"], "retention");
+    assert_eq!(of(&back[0]), (json!(name), json!(false), json!(90)), "what keeps less waits");
+    assert_eq!(back[0]["then"]["daily"], 60);
+    let words = house.machine.ok(["admin", "--data", house.data.to_str().unwrap(), "retention"]);
+    assert!(
+        words.stdout.contains("a repository without its own rules keeps 48 hourly"),
+        "{words:?}"
+    );
+    assert!(words.stdout.contains(&format!("{name} keeps, until ")), "{words:?}");
+
+    for unclear in [&["--keep-daily", "3"][..], &[&name, "--default", "--keep-daily", "3"]] {
+        assert_eq!(house.admin(&[&["retention"], unclear].concat()).code, Some(2));
+    }
+}
+
+#[test]
 fn tags_that_are_kept_are_told_by_their_tokens() {
     let house = House::new();
     let name = house.repository();

@@ -39,8 +39,10 @@ impl Keeping {
 /// What is kept of a repository now, and what is to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeepingEntry {
-    /// Its name on this server.
-    pub repository: String,
+    /// Its name on this server; `None` for all that have no rules of their own.
+    pub repository: Option<String>,
+    /// Whether these are the rules of all that have none of their own.
+    pub is_default: bool,
     /// What is in force.
     pub now: Keeping,
     /// What comes into force, and when, in nanoseconds since 1970 UTC.

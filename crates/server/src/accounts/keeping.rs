@@ -21,17 +21,23 @@ pub(super) struct KeepingRow {
     /// What is to be in force from that time on, in nanoseconds since 1970 UTC.
     #[serde(default)]
     then: Option<(Keeping, i64)>,
+    /// Whether that is the default from then on, whatever it is by then.
+    #[serde(default)]
+    follows: bool,
 }
 
+/// Under what the rules are kept of all repositories that have none of their own. No repository is called so.
+const DEFAULT: &str = "*";
+
 impl KeepingRow {
-    const USUAL: Self = Self { now: Keeping::USUAL, then: None };
+    const USUAL: Self = Self { now: Keeping::USUAL, then: None, follows: false };
 
     /// The same with what was to be in force, if the delay has passed since that was asked for.
     fn in_force(&self, has_passed: impl Fn(i64, i64) -> bool) -> Option<Self> {
         let (keeping, from_ns) = self.then.as_ref()?;
         let asked_ns = from_ns.saturating_sub(self.now.delay_ns);
         let is_over = has_passed(asked_ns, self.now.delay_ns);
-        is_over.then(|| Self { now: keeping.clone(), then: None })
+        is_over.then(|| Self { now: keeping.clone(), then: None, follows: self.follows })
     }
 
     /// The same after a change was asked for.
@@ -39,16 +45,17 @@ impl KeepingRow {
         let now = self.now.and(&wanted);
         if now == self.now && self.then.as_ref().is_some_and(|(then, _)| *then == wanted) {
             // It waits already, and waits no longer for being said again.
-            return self.clone();
+            return Self { follows: false, ..self.clone() };
         }
         let from_ns = now_ns.saturating_add(now.delay_ns);
         let then = (now != wanted).then_some((wanted, from_ns));
-        Self { now, then }
+        Self { now, then, follows: false }
     }
 
-    fn entry(&self, repository: &str) -> KeepingEntry {
-        let Self { now, then } = self.clone();
-        KeepingEntry { repository: repository.to_owned(), now, then }
+    /// The same after the default was asked for; `None` if that keeps as much, so that no own rules are needed any more.
+    fn following(&self, default: &Keeping, now_ns: i64) -> Option<Self> {
+        let row = self.changed_to(default.clone(), now_ns);
+        row.then.is_some().then_some(Self { follows: true, ..row })
     }
 }
 
@@ -60,8 +67,12 @@ const MOST_NAMED: usize = 16_384;
 impl Accounts {
     /// What is kept of a repository, and what is to be.
     pub(crate) fn keeping(&self, repository: &str) -> KeepingEntry {
-        let row = self.state().keeping.get(repository).cloned();
-        row.unwrap_or(KeepingRow::USUAL).entry(repository)
+        self.state().keeping_entry(Some(repository))
+    }
+
+    /// What is kept of all repositories that have no rules of their own.
+    pub(crate) fn default_keeping(&self) -> KeepingEntry {
+        self.state().keeping_entry(None)
     }
 
     /// What is in force of a repository: a change is whose delay has certainly passed, and is noted as such, unless
@@ -69,32 +80,71 @@ impl Accounts {
     pub(crate) fn in_force(&self, repository: &str, dry_run: bool) -> Result<Keeping, ServerError> {
         let has_passed = |asked_ns, delay_ns| self.has_passed(asked_ns, delay_ns);
         let mut state = self.state();
-        let row = state.keeping.get(repository).cloned().unwrap_or(KeepingRow::USUAL);
+        let name = state.name_of_rules(repository);
+        let row = state.keeping_row(&name);
         let Some(changed) = row.in_force(has_passed) else { return Ok(row.now) };
-        let keeping = changed.now.clone();
+        let (keeping, follows) = (changed.now.clone(), changed.follows);
         if !dry_run {
-            self.database.change(|changes| changes.put_keeping(repository, &changed))?;
-            state.keeping.insert(repository.to_owned(), changed);
+            self.put_keeping(&mut state, &name, (!follows).then_some(changed))?;
         }
-        Ok(keeping)
+        drop(state);
+        match follows {
+            true => self.in_force(DEFAULT, dry_run),
+            false => Ok(keeping),
+        }
     }
 
-    /// Changes what is kept of a repository.
+    /// Changes what is kept of a repository, or of all that have no rules of their own.
     pub(crate) fn set_keeping(
         &self,
-        repository: &str,
+        repository: Option<&str>,
         wanted: Keeping,
     ) -> Result<KeepingEntry, ServerError> {
         let now_ns = self.set_now_ns()?;
         let mut state = self.state();
-        let row = state.keeping.get(repository).cloned().unwrap_or(KeepingRow::USUAL);
-        let row = row.changed_to(wanted, now_ns);
-        self.database.change(|changes| changes.put_keeping(repository, &row))?;
-        let entry = row.entry(repository);
-        state.keeping.insert(repository.to_owned(), row);
+        let before = state.name_of_rules(repository.unwrap_or(DEFAULT));
+        let row = state.keeping_row(&before).changed_to(wanted, now_ns);
+        self.put_keeping(&mut state, repository.unwrap_or(DEFAULT), Some(row))?;
+        self.rules_said(state, repository)
+    }
+
+    /// Has a repository have the rules of all that have none of their own.
+    pub(crate) fn follow_default(&self, repository: &str) -> Result<KeepingEntry, ServerError> {
+        let now_ns = self.set_now_ns()?;
+        let mut state = self.state();
+        if let Some(own) = state.keeping.get(repository) {
+            let row = own.following(&state.keeping_row(DEFAULT).now, now_ns);
+            self.put_keeping(&mut state, repository, row)?;
+        }
+        self.rules_said(state, Some(repository))
+    }
+
+    fn rules_said(
+        &self,
+        state: MutexGuard<'_, State>,
+        repository: Option<&str>,
+    ) -> Result<KeepingEntry, ServerError> {
+        let entry = state.keeping_entry(repository);
         drop(state);
-        self.rules_were_said(repository)?;
+        repository.map_or(Ok(()), |name| self.rules_were_said(name))?;
         Ok(entry)
+    }
+
+    fn put_keeping(
+        &self,
+        state: &mut State,
+        name: &str,
+        row: Option<KeepingRow>,
+    ) -> Result<(), ServerError> {
+        self.database.change(|changes| match &row {
+            Some(row) => changes.put_keeping(name, row),
+            None => changes.drop_keeping(name),
+        })?;
+        match row {
+            Some(row) => drop(state.keeping.insert(name.to_owned(), row)),
+            None => drop(state.keeping.remove(name)),
+        }
+        Ok(())
     }
 
     /// Notes that snapshots, blocks that are superseded, or all that there is, are to be deleted once the repository's
@@ -191,6 +241,27 @@ impl Asking {
 }
 
 impl State {
+    /// Under what the rules of a repository are kept.
+    fn name_of_rules(&self, repository: &str) -> String {
+        let has_own = self.keeping.contains_key(repository);
+        if has_own { repository.to_owned() } else { DEFAULT.to_owned() }
+    }
+
+    fn keeping_row(&self, name: &str) -> KeepingRow {
+        self.keeping.get(name).cloned().unwrap_or(KeepingRow::USUAL)
+    }
+
+    fn keeping_entry(&self, repository: Option<&str>) -> KeepingEntry {
+        let name = self.name_of_rules(repository.unwrap_or(DEFAULT));
+        let KeepingRow { now, then, .. } = self.keeping_row(&name);
+        KeepingEntry {
+            repository: repository.map(str::to_owned),
+            is_default: name == DEFAULT,
+            now,
+            then,
+        }
+    }
+
     /// All that wait are in memory, and are told to whoever backs up.
     fn check_room_for_deletion(
         &self,
@@ -278,7 +349,8 @@ mod tests {
         let mut wanted = Keeping { tags: vec![tagged(2)], ..Keeping::USUAL };
         (wanted.policy.hourly, wanted.policy.monthly) = (48, 12);
         wanted.policy.weekly = 0;
-        let row = KeepingRow { now: before, then: None }.changed_to(wanted.clone(), 5);
+        let row =
+            KeepingRow { now: before, then: None, follows: false }.changed_to(wanted.clone(), 5);
         let Policy { hourly, daily, weekly, monthly, .. } = row.now.policy;
         assert_eq!((hourly, daily, weekly, monthly), (48, 30, u32::MAX, 12));
         assert_eq!(row.now.tags, [tagged(2), tagged(1)]);

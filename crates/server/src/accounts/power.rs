@@ -84,7 +84,7 @@ const STEPS: [fn(&Opened); 9] = [
     |server| drop(server.accounts.set_right("machine 1", Right::Read).unwrap()),
     |server| {
         let longer = Keeping { delay_ns: 2 * Keeping::USUAL.delay_ns, ..Keeping::USUAL };
-        drop(server.accounts.set_keeping("machine-0", longer).unwrap());
+        drop(server.accounts.set_keeping(Some("machine-0"), longer).unwrap());
     },
     |server| drop(server.accounts.ask_deletion("machine-0", vec!["1".into()], None, None).unwrap()),
     |server| drop(server.accounts.revoke("machine 0").unwrap()),

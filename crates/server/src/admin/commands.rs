@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::administration::Administration;
 use super::entries::{
-    AlsoRepair, Deletions, IssuedToken, Machines, Pruned, Quota, Renamed, Repositories,
+    AlsoRepair, Deletions, IssuedToken, Keepings, Machines, Pruned, Quota, Renamed, Repositories,
     RepositoryEntry, Resumed, Scrubbed, Thinning,
 };
 use crate::ServerError;
@@ -25,6 +25,16 @@ pub trait AdminCommand: Serialize {
     const PACE: Pace;
     /// What is answered once it is done.
     type Reply: DeserializeOwned;
+}
+
+/// What is to be kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WantedKeeping {
+    /// These.
+    Rules(Keeping),
+    /// Whatever is kept of those that have no rules of their own.
+    Default,
 }
 
 /// What is meant by a name that a machine and a repository may have.
@@ -167,12 +177,17 @@ commands! {
 
     /// Tells what is kept of a repository, after changing that where something is wanted.
     SetKeeping {
-        /// Its name on this server.
-        repository: String,
+        /// Its name on this server; none for all that have no rules of their own.
+        repository: Option<String>,
         /// What it is to be from now on; none to be told.
-        wanted: Option<Keeping>,
+        wanted: Option<WantedKeeping>,
     }: "keeping", Usual, "keeping" KeepingEntry, |on, asked| {
-        on.keeping(&asked.repository, asked.wanted.clone())
+        on.keeping(asked.repository.as_deref(), asked.wanted.clone())
+    };
+
+    /// Tells what is kept by default, and of each repository.
+    ListKeeping {}: "keepings", Usual, "keepings" Keepings, |on, _asked| {
+        Ok(Keepings { keepings: on.keepings()? })
     };
 
     /// Asks for snapshots of a repository to be deleted. That happens when the repository's delay is over, unless it

@@ -5,7 +5,7 @@ use holdall_protocol::{AdminToken, PruneReport};
 use holdall_repository::Judged;
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::{Deletion, Going, MachineEntry};
+use crate::accounts::{Deletion, Going, KeepingEntry, MachineEntry};
 
 /// All machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,13 @@ pub struct Repositories {
 pub struct Deletions {
     /// In the order in which they were asked for.
     pub deletions: Vec<Deletion>,
+}
+
+/// What is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keepings {
+    /// By default, then of each repository, by name.
+    pub keepings: Vec<KeepingEntry>,
 }
 
 /// What got another name.

@@ -12,6 +12,7 @@ use holdall_repository::{Judged, PruneOptions, ScrubRound, Store};
 
 use super::administration::Administration;
 use super::alarm::Looked;
+use super::commands::WantedKeeping;
 use super::entries::{AlsoRepair, PrunedEntry, ScrubbedEntry, SnapshotEntry};
 use crate::ServerError;
 use crate::accounts::{Deletion, Keeping, KeepingEntry};
@@ -24,17 +25,39 @@ pub(super) const SCRUB_ROUND_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
 const SPARSE_PART: u64 = 4;
 
 impl Administration<'_> {
-    /// Tells what is kept of a repository, after changing that where something is wanted.
+    /// Tells what is kept of a repository, or of all that have no rules of their own, after changing that where
+    /// something is wanted.
     pub(super) fn keeping(
         &self,
-        repository: &str,
-        wanted: Option<Keeping>,
+        repository: Option<&str>,
+        wanted: Option<WantedKeeping>,
     ) -> Result<KeepingEntry, ServerError> {
-        self.check_name(repository)?;
-        let Some(wanted) = wanted else { return Ok(self.accounts.keeping(repository)) };
-        let entry = self.accounts.set_keeping(repository, wanted)?;
-        self.log(&format!("changed the retention rules of repository {repository}"));
+        repository.map_or(Ok(()), |name| self.check_name(name))?;
+        let entry = match (wanted, repository) {
+            (None, Some(name)) => return Ok(self.accounts.keeping(name)),
+            (None, None) => return Ok(self.accounts.default_keeping()),
+            (Some(WantedKeeping::Rules(rules)), _) => {
+                self.accounts.set_keeping(repository, rules)?
+            }
+            (Some(WantedKeeping::Default), Some(name)) => self.accounts.follow_default(name)?,
+            (Some(WantedKeeping::Default), None) => {
+                return Err(ServerError::refused(
+                    "name the repository that is to have the default",
+                ));
+            }
+        };
+        self.log(&match repository {
+            Some(name) => format!("changed the retention rules of repository {name}"),
+            None => "changed the default of retention rules".to_owned(),
+        });
         Ok(entry)
+    }
+
+    /// What is kept by default, then of each repository, by name.
+    pub(super) fn keepings(&self) -> Result<Vec<KeepingEntry>, ServerError> {
+        let names = self.names()?;
+        let each = names.iter().map(|name| self.accounts.keeping(name));
+        Ok(std::iter::once(self.accounts.default_keeping()).chain(each).collect())
     }
 
     /// Says of each snapshot of a repository why it is kept.

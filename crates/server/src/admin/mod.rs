@@ -44,13 +44,14 @@ use crate::{LogSink, ServerError};
 pub use crate::accounts::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
 pub(crate) use administration::Administration;
 pub use commands::{
-    AdminCommand, Cancel, Forget, Invite, ListDeletions, ListMachines, ListRepositories, MakeToken,
-    Only, Pace, Prune, Remove, Rename, Resume, Revoke, Rights, Scrub, SetKeeping, SetQuota, Thin,
+    AdminCommand, Cancel, Forget, Invite, ListDeletions, ListKeeping, ListMachines,
+    ListRepositories, MakeToken, Only, Pace, Prune, Remove, Rename, Resume, Revoke, Rights, Scrub,
+    SetKeeping, SetQuota, Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, error_line};
 use commands::{Line, command_line, reply_in};
 pub use entries::{
-    AlsoRepair, Deletions, IssuedToken, Machines, Pruned, PrunedEntry, Quota, Renamed,
+    AlsoRepair, Deletions, IssuedToken, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed,
     Repositories, RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry, Thinning,
 };
 pub(crate) use socket::{bind, path as socket_of};

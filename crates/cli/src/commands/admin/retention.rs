@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use holdall_format::TagToken;
 use holdall_repository::retention::{ALL, Policy};
-use holdall_server::admin::{Keeping, KeepingEntry, SetKeeping};
+use holdall_server::admin::{Keeping, KeepingEntry, ListKeeping, SetKeeping, WantedKeeping};
 use serde::Serialize;
 
 use super::ask;
@@ -15,16 +15,19 @@ use crate::arguments::keep_rules::{KeepRules, nanoseconds, parse_duration};
 use crate::exit::{Exit, Refusal};
 use crate::terminal::output::{local_time, rfc3339};
 
-/// Shows or sets which snapshots a repository keeps
+/// Shows or sets which snapshots repositories keep
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example: holdall admin retention laptop
+Example: holdall admin retention              (of all repositories)
+         holdall admin retention --default --keep-daily 14 --keep-monthly all
          holdall admin retention laptop --keep-daily 14 --keep-monthly all
          holdall admin retention laptop --lock 90d --delay 30d
          holdall admin retention laptop --keep-tag 0f1e2d3c4b5a69788796a5b4c3d2e1f0
+         holdall admin retention laptop --default     (no rules of its own any more)
 
 Rules count for each machine and series, by the time at which a snapshot came, and copies apart from \
-those, by the dates of their originals too; rules that are not named keep nothing. Without any: hourly for a day, daily for a month, weekly for ever. Nothing goes \
+those, by the dates of their originals too; rules that are not named keep nothing. Without any: hourly for a day, daily for a month, weekly for ever. \
+A repository without rules of its own has those of --default. Nothing goes \
 that is younger than --lock (30 days), that is pinned, has a tag of --keep-tag, or is the newest of \
 its series. Want of space \
 deletes nothing. What keeps less than now, such as fewer days or a shorter --lock or --delay, comes into \
@@ -32,9 +35,12 @@ force when the present --delay is over; until then all stays that either keeps.
 
 Exit codes: 0 done, 1 failed, such as for a repository that is not there, 2 wrong usage")]
 pub(crate) struct Args {
-    /// The repository's name
+    /// The repository's name; without one and without --default, all are shown
     #[arg(value_name = "REPOSITORY")]
-    repository: String,
+    repository: Option<String>,
+    /// Without a repository: sets the rules of all that have none of their own. With one: gives it these
+    #[arg(long)]
+    default: bool,
     #[command(flatten)]
     keep: KeepRules,
     /// Keeps all with the tag of this token, whatever the rules say; several times for several.
@@ -54,13 +60,15 @@ pub(crate) struct Args {
 
 impl Args {
     /// What is wanted instead of what was said `last`; nothing if nothing was named.
-    fn wanted(&self, last: Keeping) -> Option<Keeping> {
+    fn wanted(&self, last: Keeping) -> Option<WantedKeeping> {
         if self.usual {
-            return Some(Keeping::USUAL);
+            return Some(WantedKeeping::Rules(Keeping::USUAL));
+        }
+        if self.default && self.repository.is_some() {
+            return Some(WantedKeeping::Default);
         }
         let rules = self.keep.policy();
-        let says_nothing = rules.is_empty() && self.keep_tag.is_empty();
-        if says_nothing && self.lock.is_none() && self.delay.is_none() {
+        if !self.says_rules() {
             return None;
         }
         let wanted = || self.keep_tag.iter().filter_map(|wanted| wanted.0).collect();
@@ -68,7 +76,35 @@ impl Args {
         let policy = if rules.is_empty() { last.policy } else { rules };
         let lock_ns = self.lock.map_or(last.policy.lock_ns, nanoseconds);
         let delay_ns = self.delay.map_or(last.delay_ns, nanoseconds);
-        Some(Keeping { policy: Policy { lock_ns, ..policy }, tags, delay_ns })
+        let keeping = Keeping { policy: Policy { lock_ns, ..policy }, tags, delay_ns };
+        Some(WantedKeeping::Rules(keeping))
+    }
+
+    /// Whether any rule is named.
+    fn says_rules(&self) -> bool {
+        let keeps = !self.keep.policy().is_empty() || !self.keep_tag.is_empty();
+        keeps || self.lock.is_some() || self.delay.is_some()
+    }
+
+    /// Checks that it is clear what rules are for.
+    fn check(&self) -> Result<(), Refusal> {
+        let sets = self.says_rules() || self.usual;
+        let (message, hint) = match (&self.repository, self.default) {
+            (None, false) if sets => (
+                "rules of which repository?",
+                "name one, or say --default for all that have no rules of their own",
+            ),
+            (Some(_), true) if sets => (
+                "--default gives a repository the rules of all others, so none can be named",
+                "leave --default out to give it its own; leave the repository out to change the default",
+            ),
+            _ if self.keep.keep_nothing() => (
+                "the rules that are named keep nothing",
+                "to keep the newest snapshot alone, say --keep-last 1",
+            ),
+            _ => return Ok(()),
+        };
+        Err(Refusal::new(Exit::Usage, message).hint(hint))
     }
 }
 
@@ -86,9 +122,11 @@ fn parse_token(text: &str) -> Result<Wanted, String> {
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
-    if args.keep.keep_nothing() {
-        let refusal = Refusal::new(Exit::Usage, "the rules that are named keep nothing");
-        return Err(refusal.hint("to keep the newest snapshot alone, say --keep-last 1").into());
+    args.check()?;
+    if args.repository.is_none() && !args.default {
+        let keepings = ask(data, &ListKeeping {})?.keepings;
+        keepings.iter().try_for_each(|entry| show(app, entry))?;
+        return Ok(Exit::Done);
     }
     let keeping = |wanted| ask(data, &SetKeeping { repository: args.repository.clone(), wanted });
     let before = keeping(None)?;
@@ -105,23 +143,33 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
 fn show(app: &App, entry: &KeepingEntry) -> Result<()> {
     #[derive(Serialize)]
     struct JsonRetention<'a> {
-        repository: &'a str,
+        repository: Option<&'a str>,
+        default: bool,
         #[serde(flatten)]
         now: JsonKeeping,
         then: Option<JsonKeeping>,
         then_from: Option<String>,
     }
     let object = JsonRetention {
-        repository: &entry.repository,
+        repository: entry.repository.as_deref(),
+        default: entry.is_default,
         now: JsonKeeping::of(&entry.now),
         then: entry.then.as_ref().map(|(then, _)| JsonKeeping::of(then)),
         then_from: entry.then.as_ref().map(|(_, from_ns)| rfc3339(*from_ns)),
     };
     app.output.object("retention", &object)?;
-    app.output.result(format_args!("{} keeps {}", entry.repository, words(&entry.now)))?;
-    if let Some((then, from_ns)) = &entry.then {
-        app.output.result(format_args!("from {} on {}", local_time(*from_ns), words(then)))?;
-    }
+    let who = entry.repository.as_deref().unwrap_or("a repository without its own rules");
+    let whose = if entry.repository.is_some() && entry.is_default { " (the default)" } else { "" };
+    let now = words(&entry.now);
+    app.output.result(match &entry.then {
+        None => format!("{who} keeps {now}{whose}"),
+        Some((then, from_ns)) => format!(
+            "{who} keeps, until {}: {now}{whose}
+{who} keeps from then on: {}",
+            local_time(*from_ns),
+            words(then)
+        ),
+    })?;
     Ok(())
 }
 

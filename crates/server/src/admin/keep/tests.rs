@@ -4,6 +4,7 @@ mod alarms;
 mod clock_faults;
 mod copies;
 mod damage;
+mod defaults;
 
 use holdall_testkit::FakeClock;
 
@@ -313,11 +314,11 @@ fn what_has_a_kept_tag_stays_until_it_is_taken_off_or_kept_no_more() {
         tags,
         ..Keeping::USUAL
     };
-    world.accounts.set_keeping("laptop", keeping(vec![kept])).unwrap();
+    world.accounts.set_keeping(Some("laptop"), keeping(vec![kept])).unwrap();
     assert_eq!(left_after_the_lock(&world), [ids[0], ids[2], ids[3]]);
     world.tag(ids[0], "0", vec![other]);
     assert_eq!(left_after_the_lock(&world), [ids[2], ids[3]]);
-    world.accounts.set_keeping("laptop", keeping(Vec::new())).unwrap();
+    world.accounts.set_keeping(Some("laptop"), keeping(Vec::new())).unwrap();
     assert_eq!(left_after_the_lock(&world), [ids[3]]);
 }
 
@@ -327,7 +328,7 @@ fn what_is_pinned_stays_until_the_pin_is_taken_off() {
     let ids: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 1000)).collect();
     let rules = Policy { last: 1, lock_ns: 30 * DAY_NS, ..Policy::default() };
     let keeping = Keeping { policy: rules, ..Keeping::USUAL };
-    world.accounts.set_keeping("laptop", keeping).unwrap();
+    world.accounts.set_keeping(Some("laptop"), keeping).unwrap();
     world.amend(ids[0], "0", |head| head.pinned = true);
     assert_eq!(left_after_the_lock(&world), [ids[0], ids[2]]);
     world.amend(ids[0], "0", |head| head.pinned = false);
@@ -356,7 +357,7 @@ fn a_dry_run_goes_by_the_rules_that_are_in_force_by_then_and_changes_none() {
     let mut world = World::new();
     let all: Vec<_> = (0..3).map(|number| world.back_up(&number.to_string(), 100_000)).collect();
     let keeping = Keeping { policy: Policy { last: 1, ..Policy::default() }, ..Keeping::USUAL };
-    world.accounts.set_keeping("laptop", keeping.clone()).unwrap();
+    world.accounts.set_keeping(Some("laptop"), keeping.clone()).unwrap();
     world.prune();
     let mut foreseen = PrunedEntry::default();
     for (days, gone) in [(6, 0), (2, 2)] {
@@ -404,11 +405,11 @@ fn rules_that_keep_less_are_announced_until_they_are_in_force_or_taken_back() {
     let less = Keeping { policy: Policy { daily: 1, ..Policy::USUAL }, ..Keeping::USUAL };
     let more = Keeping { delay_ns: 9 * DAY_NS, ..Keeping::USUAL };
     assert_eq!(announced(&world), None);
-    world.accounts.set_keeping("laptop", less.clone()).unwrap();
+    world.accounts.set_keeping(Some("laptop"), less.clone()).unwrap();
     assert_eq!(announced(&world), Some(world.clocks.now_ns() + 7 * DAY_NS));
-    world.accounts.set_keeping("laptop", more).unwrap();
+    world.accounts.set_keeping(Some("laptop"), more).unwrap();
     assert_eq!(announced(&world), None, "they were taken back");
-    world.accounts.set_keeping("laptop", less).unwrap();
+    world.accounts.set_keeping(Some("laptop"), less).unwrap();
     world.clocks.advance_ns(9 * DAY_NS);
     assert!(announced(&world).is_some());
     world.prune();
@@ -555,7 +556,7 @@ fn rules_let_nothing_go_while_a_snapshot_is_damaged() {
     }
     let newest = Keeping { policy: Policy { last: 1, ..Policy::USUAL }, ..Keeping::USUAL };
     let rules = Policy { hourly: 0, daily: 0, weekly: 0, ..newest.policy };
-    world.accounts.set_keeping("laptop", Keeping { policy: rules, ..newest }).unwrap();
+    world.accounts.set_keeping(Some("laptop"), Keeping { policy: rules, ..newest }).unwrap();
     world.back_up("newest", 1000);
     let pass = |world: &World| {
         for _ in 0..33 {
@@ -590,7 +591,7 @@ fn a_shorter_lock_comes_into_force_by_no_clock_that_was_set() {
     let world = World::new();
     let mut hasty = Keeping { delay_ns: 0, ..Keeping::USUAL };
     hasty.policy.lock_ns = 0;
-    world.accounts.set_keeping("laptop", hasty.clone()).unwrap();
+    world.accounts.set_keeping(Some("laptop"), hasty.clone()).unwrap();
     world.clocks.jump_ns(200 * DAY_NS);
     for _ in 0..6 {
         world.prune();
@@ -629,7 +630,7 @@ fn a_snapshot_that_came_ahead_makes_no_other_look_old_though_its_time_has_come()
     let mut world = World::new();
     let mut keeping = Keeping::USUAL;
     keeping.policy = Policy { within_ns: Some(10 * DAY_NS), lock_ns: HOUR_NS, ..Policy::default() };
-    world.accounts.set_keeping("laptop", keeping).unwrap();
+    world.accounts.set_keeping(Some("laptop"), keeping).unwrap();
     world.clocks.advance_ns(8 * DAY_NS);
     world.prune();
     let first = world.back_up("first", 1000);

@@ -171,7 +171,7 @@ fn rules_that_always_keep_a_few_of_many_may_delete_most_at_once() {
     let mut world = World::new();
     world.prune();
     let policy = Policy { last: 4, ..Policy::default() };
-    world.accounts.set_keeping("laptop", Keeping { policy, ..Keeping::USUAL }).unwrap();
+    world.accounts.set_keeping(Some("laptop"), Keeping { policy, ..Keeping::USUAL }).unwrap();
     world.days(9);
     for hour in 0..4 {
         for number in 0..12 {
@@ -192,7 +192,7 @@ fn rules_that_were_changed_may_delete_most_at_once() {
     }
     let policy = Policy { last: 1, ..Policy::default() };
     let fewer = Keeping { policy, ..Keeping::USUAL };
-    world.accounts.set_keeping("laptop", fewer).unwrap();
+    world.accounts.set_keeping(Some("laptop"), fewer).unwrap();
     assert!(world.days(9).iter().all(|pruned| pruned.alarm.is_none()));
     assert_eq!(world.snapshots(), 1);
 }
@@ -204,7 +204,7 @@ fn kept_by_a_tag() -> (World, Keeping) {
     let ids: Vec<_> = (0..4).map(|number| world.back_up(&number.to_string(), 1000)).collect();
     world.tag(ids[0], "0", vec![tag]);
     let keeping = Keeping { tags: vec![tag], ..Keeping::USUAL };
-    world.accounts.set_keeping("laptop", keeping.clone()).unwrap();
+    world.accounts.set_keeping(Some("laptop"), keeping.clone()).unwrap();
     assert_eq!(world.prune().alarm, None);
     (world, keeping)
 }
@@ -223,7 +223,7 @@ fn a_repository_whose_rules_were_lost_lets_nothing_go_until_somebody_has_said_th
         assert!(pruned.alarm.is_some() && pruned.alarm == foreseen.alarm, "{pruned:?}");
         assert_eq!((pruned.forgotten, pruned.snapshots_kept), (vec![], 4));
     }
-    world.accounts.set_keeping("laptop", keeping).unwrap();
+    world.accounts.set_keeping(Some("laptop"), keeping).unwrap();
     let pruned = world.prune();
     assert_eq!((pruned.alarm, pruned.forgotten.len()), (None, 2));
     let mut world = world.restarted(|_| ());
@@ -261,6 +261,6 @@ fn an_alarm_of_another_kind_is_not_answered_by_saying_the_rules() {
     world.prune();
     world.flood("garbage", 120);
     let alarm = world.prune().alarm;
-    world.accounts.set_keeping("laptop", Keeping::USUAL).unwrap();
+    world.accounts.set_keeping(Some("laptop"), Keeping::USUAL).unwrap();
     assert!(alarm.is_some() && world.prune().alarm == alarm);
 }

@@ -321,7 +321,7 @@ impl Truth {
         world.clocks.advance_ns(2 * YEAR * HOUR_NS);
         world.prune();
         let strict = Keeping { policy, ..Keeping::USUAL };
-        world.accounts.set_keeping("laptop", strict.clone()).unwrap();
+        world.accounts.set_keeping(Some("laptop"), strict.clone()).unwrap();
         world.clocks.advance_ns(DELAY_HOURS * HOUR_NS);
         world.prune();
         assert_eq!(world.accounts.keeping("laptop").now, strict);
