@@ -23,8 +23,10 @@ use holdall_repository::{
 };
 
 use holdall_sys::Clock;
+use zeroize::Zeroizing;
 
 use crate::accounts::Accounts;
+use crate::auth::identity::ServerIdentity;
 use crate::auth::rights::Permit;
 use crate::data_folder::DataFolder;
 use crate::{LogSink, ServerError};
@@ -299,6 +301,16 @@ impl Stores {
         )))
     }
 
+    /// What makes the server's identity.
+    ///
+    /// Secret.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn identity_seed(&self) -> Result<Zeroizing<[u8; 32]>, ServerError> {
+        Ok(ServerIdentity::stored_in(&self.folder)?.seed())
+    }
+
     /// Where the repositories' folders lie.
     pub(crate) fn folder_of_all(&self) -> std::path::PathBuf {
         self.folder.repositories()
@@ -379,7 +391,6 @@ impl Stores {
 mod tests {
     use super::*;
     use crate::InviteRequest;
-    use crate::auth::identity::ServerIdentity;
     use crate::auth::rights::{self, Right, Role};
     use holdall_format::{MachineId, ObjectId};
     use holdall_protocol::contract::{Forge, TestKey};

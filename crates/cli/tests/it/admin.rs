@@ -65,6 +65,12 @@ impl World {
         objects.remove(0)
     }
 
+    /// The same where none runs.
+    pub(crate) fn told_without(&self, args: &[&str]) -> Value {
+        assert!(self.server.is_none());
+        self.machine.administer(&self.data, args).expect(0).objects().remove(0)
+    }
+
     pub(crate) fn invite_again(&self) -> String {
         let reached_at = self.proxy.address().to_string();
         let server = self.server.as_ref().expect("it runs");

@@ -87,6 +87,7 @@ mod resuming;
 mod rules;
 mod schema;
 mod second;
+mod server_identity;
 mod server_log;
 mod sessions;
 mod share;

@@ -135,6 +135,19 @@ impl Database {
         self.change(|changes| changes.put_setting(name, value))
     }
 
+    pub(super) fn settings(&self) -> Result<Vec<(String, String)>, ServerError> {
+        let read = |redb: &redb::Database| {
+            let table = redb.begin_read()?.open_table(SETTINGS)?;
+            let mut settings = Vec::new();
+            for row in table.iter()? {
+                let (name, value) = row?;
+                settings.push((name.value().to_owned(), value.value().to_owned()));
+            }
+            Ok(settings)
+        };
+        Ok(self.with(read)?)
+    }
+
     pub(super) fn setting(&self, name: &str) -> Result<Option<String>, ServerError> {
         let read = |redb: &redb::Database| {
             let table = redb.begin_read()?.open_table(SETTINGS)?;

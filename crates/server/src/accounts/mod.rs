@@ -6,10 +6,11 @@
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
 //! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
-//! and `retention_alarm` why rules stand still. `entries` is what of all that an administrator sees.
+//! and `retention_alarm` why rules stand still. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
 
 mod administration;
 mod clock;
+mod copied;
 mod database;
 mod entries;
 mod invite;
@@ -44,6 +45,7 @@ use machine::{InviteRow, Machine};
 use seen::Seen;
 use tokens::TokenRow;
 
+pub(crate) use copied::CopiedAccounts;
 pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]

@@ -30,6 +30,9 @@ impl Accounts {
     }
 }
 
+/// What the settings begin with under which that is noted.
+pub(super) const SETTING: &str = "newest record of ";
+
 fn setting_of(repository: RepositoryId) -> String {
-    format!("newest record of {repository}")
+    format!("{SETTING}{repository}")
 }

@@ -18,6 +18,9 @@ use crate::ServerError;
 const UNKNOWN_RULES: &str = "it is not known here which rules it had, since the server's database was lost or is of \
     an older version, or its folder was renamed or brought here: look at them with `holdall admin retention`, or set them";
 
+/// What the settings begin with under which that is remembered.
+pub(super) const SETTING: &str = "watched:";
+
 /// What is remembered of a repository between two looks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct RetentionWatch {
@@ -84,7 +87,7 @@ impl Accounts {
 
     /// Under what it is remembered.
     pub(super) fn watch_setting(repository: &str) -> String {
-        format!("watched:{repository}")
+        format!("{SETTING}{repository}")
     }
 
     pub(super) fn watch_row(watched: &RetentionWatch) -> String {

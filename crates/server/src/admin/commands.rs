@@ -11,6 +11,7 @@ use super::entries::{
     AlsoRepair, Deletions, IssuedToken, Keepings, Machines, Pruned, Quota, Renamed, Repositories,
     RepositoryEntry, Resumed, Scrubbed, Thinning,
 };
+use super::identity_copy::IdentityCopy;
 use crate::ServerError;
 use crate::accounts::{Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
 use crate::auth::rights::Right;
@@ -219,6 +220,9 @@ commands! {
         /// Its name on this server.
         repository: String,
     }: "token", Usual, "token" IssuedToken, |on, asked| on.token(&asked.repository);
+
+    /// Gives what nothing can make anew, to be kept elsewhere.
+    BackupIdentity {}: "backup-identity", Quick, "identity" IdentityCopy, |on, _asked| on.identity_copy();
 
     /// Has the rules of a repository go on after an alarm, and tells that.
     Resume {

@@ -11,12 +11,13 @@
 //!
 //! `commands` has each command once, `entries` what they answer, `administration` what they work on. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still;
-//! `removal` renames and removes; `thin` offers a thinning; `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
+//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod administration;
 mod alarm;
 mod commands;
 mod entries;
+mod identity_copy;
 mod keep;
 mod listing;
 mod machine_requests;
@@ -44,7 +45,7 @@ use crate::{LogSink, ServerError};
 pub use crate::accounts::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
 pub(crate) use administration::Administration;
 pub use commands::{
-    AdminCommand, Cancel, Forget, Invite, ListDeletions, ListKeeping, ListMachines,
+    AdminCommand, BackupIdentity, Cancel, Forget, Invite, ListDeletions, ListKeeping, ListMachines,
     ListRepositories, MakeToken, Only, Pace, Prune, Remove, Rename, Resume, Revoke, Rights, Scrub,
     SetKeeping, SetQuota, Thin, WantedKeeping,
 };
@@ -54,6 +55,7 @@ pub use entries::{
     AlsoRepair, Deletions, IssuedToken, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed,
     Repositories, RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry, Thinning,
 };
+pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};
 
 /// How long an administrator waits: repositories that nobody used lately have to be opened.

@@ -52,6 +52,36 @@ impl ServerIdentity {
         })
     }
 
+    /// Refuses a data folder that has an identity, or accounts.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`].
+    pub(crate) fn refuse_known(folder: &DataFolder) -> Result<(), ServerError> {
+        let known = [folder.path().join(IDENTITY), folder.database().path().to_owned()];
+        match known.iter().find(|path| path.symlink_metadata().is_ok()) {
+            None => Ok(()),
+            Some(path) => Err(ServerError::refused(format!(
+                "{} is there already: move it away to have the copy in its place, or name another folder with --data",
+                path.display()
+            ))),
+        }
+    }
+
+    /// Makes an identity that of a data folder which has none.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn from_seed(folder: &DataFolder, seed: &[u8; 32]) -> Result<Self, ServerError> {
+        Self::read_or(folder, || Ok(seed.to_vec()))
+    }
+
+    /// What makes it.
+    ///
+    /// Secret.
+    pub(crate) fn seed(&self) -> Zeroizing<[u8; 32]> {
+        self.seed.clone()
+    }
+
     fn read_or(
         folder: &DataFolder,
         fresh: impl FnOnce() -> Result<Vec<u8>, ServerError>,

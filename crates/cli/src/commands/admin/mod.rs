@@ -1,6 +1,7 @@
 //! `holdall admin`: what a server's administrator sees and changes. One file for each verb.
 
 mod deletions;
+mod identity;
 mod machines;
 mod prune;
 mod quota;
@@ -65,6 +66,8 @@ enum Verb {
     Scrub(scrub::Args),
     Thin(thin::Args),
     Token(token::Args),
+    BackupIdentity(identity::BackupArgs),
+    RestoreIdentity(identity::RestoreArgs),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -85,6 +88,8 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Resume(args) => resume::run(&args, &data, app),
         Verb::Thin(args) => thin::run(&args, &data, app),
         Verb::Token(args) => token::run(&args, &data, app),
+        Verb::BackupIdentity(args) => identity::backup(&args, &data, app),
+        Verb::RestoreIdentity(args) => identity::restore(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }
 }

@@ -1,0 +1,81 @@
+//! A server that comes back from the one small file that nothing else can make: no machine is paired again.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::admin::World;
+use crate::house::{Machine, text};
+
+#[test]
+fn machines_go_on_with_a_server_that_came_back_from_its_identity() {
+    let mut world = World::new();
+    let reader = Machine::new().with_password(None);
+    reader.ok(["pair", "--recovery-kit", text(&world.machine.path("kit.txt"))]);
+    world.told(true, &["quota", "desk", "500G"]);
+    world
+        .admin(
+            true,
+            &[
+                "retention",
+                "desk",
+                "--keep-daily",
+                "90",
+                "--keep-hourly",
+                "24",
+                "--keep-weekly",
+                "all",
+            ],
+        )
+        .expect(0);
+    world.admin(true, &["rename", "desk", "table"]).expect(0);
+    world.told(true, &["remove", "table", "--repository"]);
+    let file = world.machine.path("identity.json");
+    let before = world.told(true, &["backup-identity", text(&file)]);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let without = world.told(false, &["backup-identity", text(&file)]);
+    assert_eq!(without, before, "it is replaced");
+    world.machine.ok(world.backup());
+    let running = world.admin(true, &["restore-identity", text(&file)]).expect(1).of_type("error");
+    assert!(running[0]["message"].as_str().unwrap().contains("in use"), "{running:?}");
+
+    world.stop();
+    let lost = world.machine.path("lost");
+    fs::rename(&world.data, &lost).unwrap();
+    let restored = world.told_without(&["restore-identity", text(&file)]);
+    assert_eq!(restored["fingerprint"], before["fingerprint"]);
+    assert_eq!(
+        fs::metadata(world.data.join("identity.key")).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    fs::remove_dir(world.data.join("repositories")).unwrap();
+    fs::rename(lost.join("repositories"), world.data.join("repositories")).unwrap();
+    world.start();
+    world.machine.ok(world.backup());
+    world.check_restores();
+    world.machine.ok(["check"]);
+    reader.ok(["ls", "latest"]);
+    let repository = world.told(true, &["repositories"]);
+    assert_eq!(
+        (&repository["name"], &repository["quota_bytes"]),
+        (&json!("table"), &json!(500_000_000_000_u64))
+    );
+    assert_eq!((&repository["alarm"], &repository["removed_after"]), (&json!(null), &json!(null)));
+    assert_eq!(world.told(true, &["retention", "table"])["daily"], 90);
+    let again = world.admin(false, &["restore-identity", text(&file)]).expect(1).of_type("error");
+    assert!(again[0]["message"].as_str().unwrap().contains("is there already"), "{again:?}");
+}
+
+#[test]
+fn what_is_no_copy_of_an_identity_is_refused_and_makes_no_server() {
+    let machine = Machine::new();
+    let (file, data) = (machine.path("identity.json"), machine.path("data"));
+    for wrong in ["", "{}", "\u{0}", r#"{"holdall_server":1}"#, r#"{"holdall_server":9}"#] {
+        fs::write(&file, wrong).unwrap();
+        machine.administer(&data, &["restore-identity", text(&file)]).expect(1);
+        assert!(!data.join("identity.key").exists() && !data.join("server.redb").exists());
+    }
+    machine.administer(&data, &["restore-identity", text(&machine.path("none"))]).expect(1);
+    machine.administer(&data, &["backup-identity", text(&file)]).expect(1);
+}
