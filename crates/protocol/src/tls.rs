@@ -133,6 +133,20 @@ pub fn is_wrong_server(error: &std::io::Error) -> bool {
     )
 }
 
+/// The same failure; one of a server that speaks no version of the protocol which this program knows says so.
+pub(crate) fn in_words(error: std::io::Error) -> std::io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(
+            rustls::Error::NoApplicationProtocol
+            | rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol),
+        ) => std::io::Error::other(
+            "it speaks another version of the protocol than this program (holdall/1): update the older of both",
+        ),
+        _ => error,
+    }
+}
+
 /// Wraps an Ed25519 seed and a certificate signed by itself.
 fn certified_key(
     provider: &CryptoProvider,

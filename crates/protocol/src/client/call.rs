@@ -17,6 +17,9 @@ use crate::tls::TlsError;
 use crate::wire::{ErrorAnswer, Frames, RepositoryVerb, Route, WireError};
 use crate::{Denial, MachineIdentity, RepositoryError, Traffic};
 
+/// What is said where a server does not know a request.
+pub(super) const UNKNOWN_REQUEST: &str =
+    "the server does not know this request: it is older than this program, update it";
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How long a server may look something up or make blocks durable, and how long it may work on anything else,
@@ -389,7 +392,7 @@ impl Caller {
                 return RepositoryError::denied(Denial::UnknownMachine, reason);
             }
             WireError::TooLarge { limit_bytes } => format!("more than {limit_bytes} bytes"),
-            WireError::NoSuchRoute => "the server does not know this request".into(),
+            WireError::NoSuchRoute => UNKNOWN_REQUEST.into(),
             WireError::TooManyRequests | WireError::Busy => "the server is busy".into(),
         };
         RepositoryError::Refused { reason }

@@ -203,7 +203,7 @@ impl Line {
         if connected.as_ref().is_err_and(tls::is_wrong_server) {
             self.met_another.store(true, Ordering::Relaxed);
         }
-        connected
+        connected.map_err(tls::in_words)
     }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use holdall_format::{Block, ObjectId, RecordHash, SessionId, proves_slice};
 
 use super::body::{Sink, Whole};
-use super::call::{Asking, Question, Tried, broken_answer};
+use super::call::{Asking, Question, Tried, UNKNOWN_REQUEST, broken_answer};
 use super::{Caller, ClientOptions, ServerAddress, Weight};
 use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
 use crate::{
@@ -352,7 +352,13 @@ impl ServedRepository for HttpRepository {
     fn announced(&self) -> Result<Announced, RepositoryError> {
         let limits = (Weight::Light, wire::MAX_DELETIONS_ANSWER_BYTES);
         let decode = |body: Bytes| wire::decode_announced(&body);
-        self.ask(RepositoryVerb::Deletions, Frames::new(), limits, decode)
+        match self.ask(RepositoryVerb::Deletions, Frames::new(), limits, decode) {
+            // An older server announces nothing.
+            Err(RepositoryError::Refused { reason }) if reason == UNKNOWN_REQUEST => {
+                Ok(Announced::default())
+            }
+            announced => announced,
+        }
     }
 
     fn compacting<'a>(&'a self, token: &'a AdminToken) -> Box<dyn Compacting + 'a> {

@@ -14,4 +14,5 @@ mod matrix;
 mod raw;
 mod refusals;
 mod removal;
+mod versions;
 mod world;

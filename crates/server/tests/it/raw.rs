@@ -32,7 +32,7 @@ pub(crate) fn browser(world: &World, alpn: &[&[u8]]) -> (Raw, Arc<Asked>) {
     (connect(world, config), asked)
 }
 
-fn connect(world: &World, config: ClientConfig) -> Raw {
+pub(crate) fn connect(world: &World, config: ClientConfig) -> Raw {
     let connection = ClientConnection::new(Arc::new(config), tls::server_name()).unwrap();
     let tcp = TcpStream::connect(world.address()).unwrap();
     // Else what is sent in several parts waits 40 ms for the server's word that the first one came.

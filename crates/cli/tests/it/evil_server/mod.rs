@@ -10,6 +10,7 @@ mod proxy;
 mod repairing;
 mod stage;
 mod storing;
+mod versions;
 mod wire;
 
 use proxy::{Answer, Ask, Lie, Reply, honest};
