@@ -75,7 +75,7 @@ pub(crate) fn try_out(app: &App, file: &Path) -> Result<()> {
 /// Notes that the kit was tried; without that, status knows less.
 fn note(app: &App, to: String, name: &str) {
     let going_on =
-        RunGoingOn::start(&app.folders.state, RunKind::KitTrial, (to, name.to_owned()), &[]);
+        RunGoingOn::start(&app.folders.state, RunKind::KitTrial, to, name.to_owned(), &[]);
     if let Some(going_on) = going_on {
         going_on.end(RunEnd::default());
     }

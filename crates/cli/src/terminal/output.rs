@@ -18,28 +18,6 @@ use serde::Serialize;
 use crate::exit::is_closed_pipe;
 use crate::terminal::wrapped::{columns_of, wrapped};
 
-/// How wide the terminal is that something is written to; `None` if it is none.
-pub(crate) fn columns_of(written_to: impl rustix::fd::AsFd) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(written_to).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
-}
-
-/// Text in lines of at most so many letters, of which the later ones are set in; a longer word has one for itself.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let letters = |text: &str| text.chars().count();
-    let (mut lines, mut line) = (Vec::new(), String::new());
-    for (at, word) in text.split(' ').enumerate() {
-        if !line.trim().is_empty() && letters(&line) + 1 + letters(word) > columns {
-            lines.push(std::mem::replace(&mut line, format!("  {word}")));
-        } else {
-            line.push_str(if at > 0 { " " } else { "" });
-            line.push_str(word);
-        }
-    }
-    lines.push(line);
-    lines
-}
-
 /// How to speak.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
@@ -75,19 +53,7 @@ impl Output {
     /// # Errors
     /// If standard output cannot be written.
     pub(crate) fn say(&self, line: impl Display) -> io::Result<()> {
-        match (self.json || self.quiet, columns_of(io::stdout())) {
-            (true, _) => Ok(()),
-            (false, Some(columns)) => plain(wrapped(&OneLine(line).to_string(), columns)),
-            (false, None) => self.result(line),
-        }
-    }
-
-    /// Says a sentence of the report, on a terminal in lines that break between words.
-    ///
-    /// # Errors
-    /// If standard output cannot be written.
-    pub(crate) fn prose(&self, text: impl Display) -> io::Result<()> {
-        if self.quiet { Ok(()) } else { self.result_prose(text) }
+        if self.quiet { Ok(()) } else { self.result_prose(line) }
     }
 
     /// The same of a sentence that belongs to the result, such as what is to be known of a row.
@@ -95,10 +61,9 @@ impl Output {
     /// # Errors
     /// If standard output cannot be written.
     pub(crate) fn result_prose(&self, text: impl Display) -> io::Result<()> {
-        let text = text.to_string();
-        match columns_of(io::stdout()) {
-            Some(columns) => wrapped(&text, columns).iter().try_for_each(|line| self.result(line)),
-            None => self.result(text),
+        match (self.json, columns_of(io::stdout())) {
+            (false, Some(columns)) => plain(wrapped(&OneLine(text).to_string(), columns)),
+            _ => self.result(text),
         }
     }
 
@@ -352,25 +317,6 @@ fn timestamp(nanoseconds: i128) -> jiff::Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn prose_breaks_between_words_and_long_words_stay_whole() {
-        let text =
-            "the wire carried all it's cores could give to /a/very/long/path/of/a/report.html";
-        let lines = wrapped(text, 24);
-        assert_eq!(
-            lines,
-            [
-                "the wire carried all",
-                "  it's cores could give",
-                "  to",
-                "  /a/very/long/path/of/a/report.html"
-            ]
-        );
-        assert_eq!(wrapped("- a note", 80), ["- a note"]);
-        assert_eq!(wrapped("  set in", 80), ["  set in"]);
-        assert_eq!(wrapped("", 80), [""]);
-    }
 
     #[test]
     fn a_cause_is_told_once() {

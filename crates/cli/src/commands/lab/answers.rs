@@ -27,7 +27,7 @@ pub(super) fn tell(app: &App, report: &mut Report, answers: Vec<String>) -> Resu
     if !answers.is_empty() {
         app.output.say("")?;
     }
-    answers.iter().try_for_each(|answer| app.output.prose(answer))?;
+    answers.iter().try_for_each(|answer| app.output.say(answer))?;
     report.answers = answers;
     Ok(())
 }

@@ -305,7 +305,7 @@ impl<'a> Bench<'a> {
     pub(super) fn note(&mut self, note: &str) -> Result<()> {
         if !self.notes.iter().any(|known| known == note) {
             self.notes.push(note.to_owned());
-            self.app.output.prose(format_args!("note: {note}"))?;
+            self.app.output.say(format_args!("note: {note}"))?;
         }
         Ok(())
     }

@@ -141,10 +141,10 @@ impl Circumstances {
             "holdall {version}, {kernel}, {cores} cores of {processor}, {memory}"
         ))?;
         for Fact { name, value } in self.facts() {
-            output.prose(format_args!("{name:<12} {}", Shown(value.as_bytes())))?;
+            output.say(format_args!("{name:<12} {}", Shown(value.as_bytes())))?;
         }
         for note in &self.notes {
-            output.prose(format_args!("note: {}", Shown(note.as_bytes())))?;
+            output.say(format_args!("note: {}", Shown(note.as_bytes())))?;
         }
         Ok(output.say("")?)
     }

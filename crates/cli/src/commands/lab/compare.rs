@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         tell_beside(&compared, &app.output)?;
     } else {
         let [a, b] = [&first, &second].map(|report| shown(&kind(report)));
-        app.output.prose(format_args!(
+        app.output.say(format_args!(
             "these reports measure different things ({a}, {b}): no row of one is in the other"
         ))?;
     }
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 fn tell_heads(reports: [(&str, &Report); 2], output: &Output) -> Result<()> {
     for ((named, report), name) in reports.into_iter().zip(["A", "B"]) {
         let (command, made) = (shown(&report.command), shown(&local_time_of(&report.made)));
-        output.prose(format_args!("{name}: {}: {command}, {made}", shown(named)))?;
+        output.say(format_args!("{name}: {}: {command}, {made}", shown(named)))?;
     }
     Ok(())
 }
@@ -165,7 +165,7 @@ fn tell_beside(compared: &Comparison, output: &Output) -> Result<()> {
     }
     for (name, a, b) in &compared.circumstances {
         let (name, a, b) = (shown(name), shown(a), shown(b));
-        output.prose(format_args!("not the same: {name}: {a} / {b}"))?;
+        output.say(format_args!("not the same: {name}: {a} / {b}"))?;
     }
     Ok(())
 }

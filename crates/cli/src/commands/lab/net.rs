@@ -433,9 +433,9 @@ fn summarise(app: &App, measured: &NetReport, report: &mut Report) -> Result<()>
     app.output.object("summary", &Summary { link, paths, advice, answers: &told })?;
     app.output.say("")?;
     if let Some(link) = link {
-        app.output.prose(format_args!("over {}", link.words()))?;
+        app.output.say(format_args!("over {}", link.words()))?;
     }
-    advice.iter().try_for_each(|sentence| app.output.prose(sentence))?;
+    advice.iter().try_for_each(|sentence| app.output.say(sentence))?;
     answers::tell(app, report, told)
 }
 

@@ -34,10 +34,10 @@ pub(super) fn conclude(
         Summary { ladder: &ladder, timeline: moments, sentences: &sentences, notes, verdict: told };
     app.output.object("summary", &summary)?;
     tell(&app.output, &ladder)?;
-    sentences.iter().try_for_each(|sentence| app.output.prose(sentence))?;
-    notes.iter().try_for_each(|note| app.output.prose(format_args!("- {note}")))?;
+    sentences.iter().try_for_each(|sentence| app.output.say(sentence))?;
+    notes.iter().try_for_each(|note| app.output.say(format_args!("- {note}")))?;
     if let Some(words) = verdict.as_ref().and_then(Verdict::words) {
-        app.output.prose(words)?;
+        app.output.say(words)?;
     }
     report.ladder = ladder;
     report.timeline = timeline;
