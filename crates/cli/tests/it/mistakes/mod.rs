@@ -43,8 +43,13 @@ struct Row {
 }
 
 /// What a backup, or an amendment, makes or changes.
-const BACKED_UP: &[&str] =
-    &["repo/records", "repo/tails", "repo/positions", "config/state/receipts"];
+const BACKED_UP: &[&str] = &[
+    "repo/records",
+    "repo/tails",
+    "repo/positions",
+    "config/state/receipts",
+    "config/state/filled",
+];
 
 /// A repository with one snapshot, which every scene gets a copy of.
 struct Template {
