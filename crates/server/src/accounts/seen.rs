@@ -55,6 +55,22 @@ impl Seen {
 }
 
 impl Accounts {
+    /// Whether something that is done every so often is due; then it counts as done.
+    pub(crate) fn is_due_again(
+        &self,
+        what: &str,
+        now_ns: i64,
+        every_ns: i64,
+    ) -> Result<bool, ServerError> {
+        let last_ns = self.database.setting(what)?.and_then(|last| last.parse::<i64>().ok());
+        let is_due = |last_ns: i64| !(0..every_ns).contains(&now_ns.saturating_sub(last_ns));
+        let is_due = last_ns.is_none_or(is_due);
+        if is_due {
+            self.database.put_setting(what, &now_ns.to_string())?;
+        }
+        Ok(is_due)
+    }
+
     /// Remembers that a machine asked for something; a recovery kit is none.
     pub(crate) fn saw(&self, machine: MachineId) -> Result<(), ServerError> {
         let now_ns = self.now_ns();

@@ -113,6 +113,9 @@ impl Administration<'_> {
 
     /// Does the same for all repositories, and tells the log. Ends early once the server ends.
     pub(crate) fn keep_house(&self) {
+        if let Err(error) = self.tell_absent() {
+            self.log(&format!("who is away: {error}"));
+        }
         let names = match self.looked_after() {
             Ok(names) => names,
             Err(error) => return self.log(&format!("no repository is looked after: {error}")),

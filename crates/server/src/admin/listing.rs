@@ -36,13 +36,16 @@ impl Administration<'_> {
     ) -> Result<MachineEntry, ServerError> {
         let Some(right) = right else { return self.accounts.machine_entry(machine) };
         let entry = self.accounts.set_right(machine, right)?;
-        self.log(&format!("machine {} has the right to {right} from now on", entry.id));
+        self.log(&format!(
+            "machine {} ({:.12}) has the right to {right} from now on",
+            entry.name, entry.id
+        ));
         Ok(entry)
     }
 
     pub(super) fn revoke(&self, machine: &str) -> Result<MachineEntry, ServerError> {
         let entry = self.accounts.revoke(machine)?;
-        self.log(&format!("revoked machine {}", entry.id));
+        self.log(&format!("revoked machine {} ({:.12})", entry.name, entry.id));
         Ok(entry)
     }
 

@@ -10,9 +10,10 @@
 //! ```
 //!
 //! `commands` has each command once, `entries` what they answer, `administration` what they work on. `listing` does what
-//! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still;
+//! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
 //! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
+mod absent;
 mod administration;
 mod alarm;
 mod commands;

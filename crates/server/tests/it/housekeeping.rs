@@ -59,3 +59,32 @@ fn a_server_prunes_scrubs_and_tells_of_a_full_quota_by_itself() {
     repository.put_blocks(&session, &[block]).unwrap_err();
     wait_for("a full quota", || told(&format!("holdall admin thin {name}")));
 }
+
+#[test]
+fn who_is_away_for_a_week_is_told_once_a_day() {
+    let keep_house = Duration::from_millis(20);
+    let world = World::with_limits(Limits { keep_house, ..Limits::default() });
+    let [away, here, revoked] = [1, 2, 3].map(|number| world.machine(number));
+    let day = Duration::from_secs(24 * 3600);
+    let told =
+        |text: &str| world.log.lock().unwrap().iter().filter(|line| line.contains(text)).count();
+    let house_was_kept = || {
+        let before = told("prune of machine-2");
+        wait_for("keeping house", || told("prune of machine-2") > before + 1);
+    };
+    drop(away);
+    world.admin(&admin::Revoke { machine: "machine 3".into() }).unwrap();
+    drop(revoked);
+    world.clock.advance(6 * day);
+    here.connect().usage().unwrap();
+    house_was_kept();
+    assert_eq!(told("not here for a week"), 0);
+    world.clock.advance(2 * day);
+    wait_for("telling who is away", || {
+        told("not here for a week or longer: machine 1 (8 days);") == 1
+    });
+    house_was_kept();
+    assert_eq!(told("not here for a week"), 1);
+    world.clock.advance(day);
+    wait_for("telling it again", || told("machine 1 (9 days);") == 1);
+}
