@@ -47,7 +47,7 @@ fn dependents(package: &str) -> &'static [&'static str] {
         TREE => &[ENGINE],
         PROTOCOL => &[REPOSITORY, ENGINE, DIAGNOSIS, STATE, SERVER, CLI],
         REPOSITORY => &[SERVER, ENGINE, STATE, CLI],
-        METER => &[ENGINE, LAB, DIAGNOSIS, STATE, SERVER, CLI],
+        METER => &[REPOSITORY, ENGINE, LAB, DIAGNOSIS, STATE, SERVER, CLI],
         LAB => &[DIAGNOSIS, STATE, SERVER, CLI],
         ENGINE => &[DIAGNOSIS, STATE, CLI],
         DIAGNOSIS => &[STATE, CLI],

@@ -13,7 +13,7 @@ use holdall_state::{Identity, Pairings};
 use tempfile::TempDir;
 
 use crate::config::{Folders, Settings, below_home, repository_below_home};
-use crate::exit::{Exit, Refusal, hint_of, is_forbidden};
+use crate::exit::{Exit, KnownNames, Refusal, hint_of, is_forbidden};
 use crate::secrets::password::{PASSWORD, Passwords};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::{Output, sentence};
@@ -326,7 +326,7 @@ impl App {
         self.met.fetch_max(exit.code(), Ordering::AcqRel);
         let mut first = self.met_first.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert_with(|| sentence(error));
-        self.output.failure(error, exit.code(), hint_of(error).as_deref());
+        self.output.failure(error, exit.code(), hint_of(error, &KnownNames::default()).as_deref());
     }
 
     /// The first of what was met and did not keep the command from going on, in words.
@@ -395,7 +395,7 @@ mod tests {
     fn who_may_not_write_there_is_told_how_to_be_a_machine_elsewhere() {
         let hint = |kind| {
             let error = anyhow::Error::from(std::io::Error::from(kind)).context("cannot make /x");
-            hint_of(&elsewhere(error)).unwrap()
+            hint_of(&elsewhere(error), &KnownNames::default()).unwrap()
         };
         assert!(hint(ErrorKind::ReadOnlyFilesystem).contains("HOLDALL_CONFIG_DIR"));
         assert!(hint(ErrorKind::PermissionDenied).contains("HOLDALL_CONFIG_DIR"));

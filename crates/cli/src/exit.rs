@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 use holdall_crypto::CryptoError;
 use holdall_engine::EngineError;
-use holdall_format::WrappingKind;
+use holdall_format::{OneLine, WrappingKind};
 use holdall_lab::LabError;
 use holdall_lab::report::ReportError;
 use holdall_protocol::{Denial, RepositoryError};
@@ -171,7 +171,7 @@ fn of_crypto(error: &CryptoError) -> Exit {
 }
 
 /// What the user may do next, where that is known.
-pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
+pub(crate) fn hint_of(error: &anyhow::Error, known: &KnownNames) -> Option<String> {
     if let Some(refusal) = error.chain().find_map(|cause| cause.downcast_ref::<Refusal>()) {
         return refusal.hint.clone();
     }
@@ -190,7 +190,9 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
         Exit::WrongKey => {
             "check the password (--password-file, HOLDALL_PASSWORD), or the key (--identity)"
         }
-        Exit::NotAllowed => return denial(error).and_then(of_denial).map(str::to_owned),
+        Exit::NotAllowed => {
+            return denial(error).and_then(of_denial).map(|hint| known.in_hint(hint));
+        }
         Exit::Unreachable => {
             "is `holdall serve` running there, and the address right? If the server has moved: \
              -r https://NEW-ADDRESS:7443/NAME"
@@ -277,6 +279,26 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
     system_cause(error).and_then(of_system).or_else(|| of_crypto_cause(crypto_error(error)?))
 }
 
+/// What a server calls this computer and its repository, as far as that is known.
+#[derive(Debug, Default)]
+pub(crate) struct KnownNames {
+    pub(crate) machine: Option<String>,
+    pub(crate) repository: Option<String>,
+}
+
+impl KnownNames {
+    /// A hint with these in the place of MACHINE and REPOSITORY, or with NAME.
+    fn in_hint(&self, hint: &str) -> String {
+        let shown = |name: &Option<String>| match name {
+            Some(name) if name.contains(' ') => format!("'{}'", OneLine(name)),
+            Some(name) => OneLine(name).to_string(),
+            None => "NAME".to_owned(),
+        };
+        hint.replace("MACHINE", &shown(&self.machine))
+            .replace("REPOSITORY", &shown(&self.repository))
+    }
+}
+
 /// Why something is not allowed.
 fn denial(error: &anyhow::Error) -> Option<Denial> {
     match repository_error(error) {
@@ -289,17 +311,17 @@ fn denial(error: &anyhow::Error) -> Option<Denial> {
 fn of_denial(cause: Denial) -> Option<&'static str> {
     Some(match cause {
         Denial::Quota => {
-            "on the server: `holdall admin quota NAME SIZE` gives the repository more room"
+            "on the server: `holdall admin quota REPOSITORY SIZE` gives the repository more room"
         }
         Denial::ReadOnly => {
-            "on the server: `holdall admin rights NAME backup` lets this computer back up"
+            "on the server: `holdall admin rights MACHINE backup` lets this computer back up"
         }
         Denial::RecoveryKit => {
-            "to back up, too, pair by an invite: on the server `holdall invite --for NAME`, then here \
+            "to back up, too, pair by an invite: on the server `holdall invite --for MACHINE`, then here \
              `holdall pair - --kit FILE`"
         }
         Denial::RevokedKey => {
-            "on the server: `holdall invite --for NAME`; with that invite, `holdall pair` lets this \
+            "on the server: `holdall invite --for MACHINE`; with that invite, `holdall pair` lets this \
              computer in again"
         }
         Denial::Invite => "on the server: `holdall invite` prints another one",
@@ -307,8 +329,8 @@ fn of_denial(cause: Denial) -> Option<&'static str> {
             "if the server was set up anew: `holdall invite` there, then here `holdall pair --again`"
         }
         Denial::Deletion => {
-            "on the server: `holdall admin forget NAME ID`, `holdall admin prune NAME`; or give the token of \
-             `holdall admin token NAME` here with --admin-token-file"
+            "on the server: `holdall admin forget REPOSITORY ID`, `holdall admin prune REPOSITORY`; or give the token of \
+             `holdall admin token REPOSITORY` here with --admin-token-file"
         }
         Denial::Explained => return None,
         _ => {
@@ -506,7 +528,10 @@ mod tests {
         let (declared, limit) = (4097, 4096);
         let over = FormatError::OverLimit { what: "a record", field: "paths", declared, limit };
         let error = EngineError::Record(over.into()).into();
-        assert_eq!((exit_of(&error), hint_of(&error)), (Exit::Failed, None));
+        assert_eq!(
+            (exit_of(&error), hint_of(&error, &KnownNames::default())),
+            (Exit::Failed, None)
+        );
     }
 
     #[test]
@@ -514,6 +539,6 @@ mod tests {
         let refusal = Refusal::new(Exit::Usage, "no").hint("do this");
         let error = anyhow::Error::from(refusal).context("while starting");
         assert_eq!(exit_of(&error), Exit::Usage);
-        assert_eq!(hint_of(&error).as_deref(), Some("do this"));
+        assert_eq!(hint_of(&error, &KnownNames::default()).as_deref(), Some("do this"));
     }
 }

@@ -30,7 +30,8 @@ use holdall_format::OneLine;
 use crate::app::{App, GlobalArgs};
 use crate::arguments::parts;
 use crate::commands::Command;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, KnownNames, Refusal};
+use crate::lab::remembered;
 use crate::terminal::interrupt;
 use crate::terminal::output::{self, Output};
 
@@ -98,9 +99,12 @@ fn run(cli: Cli, matches: &ArgMatches) -> Exit {
         false => App::without_profile(output.clone()),
     };
     let checked = has_random_numbers().and_then(|()| parts::check(&command_line(), matches));
-    let ended =
-        checked.and_then(app).and_then(|app| cli.command.run(&app).map(|exit| app.ended(exit)));
-    ended.unwrap_or_else(|error| tell(&output, &error))
+    let mut known = KnownNames::default();
+    let ended = checked.and_then(app).and_then(|app| {
+        let ended = cli.command.run(&app).map(|exit| app.ended(exit));
+        ended.inspect_err(|_| known = remembered::known_names(&app))
+    });
+    ended.unwrap_or_else(|error| tell(&output, &error, &known))
 }
 
 /// Ends a command with a sentence that a library would end without one.
@@ -126,10 +130,10 @@ fn tell_usage(error: &clap::Error) -> Exit {
 }
 
 /// Tells why the command failed, and returns how the process ends.
-fn tell(output: &Output, error: &anyhow::Error) -> Exit {
+fn tell(output: &Output, error: &anyhow::Error, known: &KnownNames) -> Exit {
     let exit = exit::exit_of(error);
     if !exit::is_closed_pipe(error) {
-        output.failure(error, exit.code(), exit::hint_of(error).as_deref());
+        output.failure(error, exit.code(), exit::hint_of(error, known).as_deref());
     }
     exit
 }

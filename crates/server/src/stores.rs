@@ -296,7 +296,7 @@ impl Stores {
         // Whatever the reason, the same is said: what is stored here is told to nobody.
         Err(ServerError::refused(format!(
             "nothing on this server proves that {name:?} is this computer's; its administrator is \
-             told why. Leave out --again to begin a new one, or ask for an invite made with \
+             told why. Say --new instead of --again to begin another one, or ask for an invite made with \
              `--repository NAME`, which gives it to this computer as a new machine"
         )))
     }

@@ -28,6 +28,9 @@ pub struct Pairing {
     /// Whether this machine only reads there, signed in with a recovery kit's key.
     #[serde(default)]
     pub reads_only: bool,
+    /// What the server called this machine; pairings of before that was kept, and those by a kit, lack it.
+    #[serde(default)]
+    pub machine_name: Option<String>,
 }
 
 impl Pairing {
@@ -228,6 +231,7 @@ mod tests {
             name: name.into(),
             repository: format!("{name}@{address}"),
             reads_only: false,
+            machine_name: None,
         }
     }
 

@@ -9,7 +9,21 @@ use holdall_state::{KeptReports, Pairing, RunHistory};
 
 use crate::app::App;
 use crate::arguments::sources;
+use crate::exit::KnownNames;
 use crate::opening::open::Where;
+
+/// What the server that is meant calls this computer and its repository.
+pub(crate) fn known_names(app: &App) -> KnownNames {
+    let Ok(pairings) = app.pairings() else { return KnownNames::default() };
+    let pairing = match app.named_repository().map(Where::parse) {
+        Some(Ok(Where::Server { host, name })) => pairings.find(&host, &name),
+        Some(_) => None,
+        None => pairings.default(),
+    };
+    let machine = pairing.and_then(|pairing| pairing.machine_name.clone());
+    let repository = pairing.map(|pairing| pairing.name.clone()).filter(|name| !name.is_empty());
+    KnownNames { machine, repository }
+}
 
 /// Where backups go: a directory's path, or the id of a server's repository. `None` where nothing is named
 /// or paired.
@@ -28,18 +42,20 @@ pub(crate) fn place(app: &App) -> Option<String> {
     }
 }
 
+/// A paired repository's address, as people write it.
+pub(crate) fn address_of(pairing: &Pairing) -> String {
+    let host = pairing.addresses.first().map_or("", String::as_str);
+    format!("https://{host}/{}", pairing.name)
+}
+
 /// The same as people write it: as it was named, or the address of the server and the repository's name there.
 pub(crate) fn place_in_words(app: &App) -> Option<String> {
-    let of_pairing = |pairing: &Pairing| {
-        let host = pairing.addresses.first().map_or("", String::as_str);
-        format!("https://{host}/{}", pairing.name)
-    };
     let pairings = || app.pairings().ok();
     match app.named_repository().map(Where::parse) {
         Some(Ok(Where::Directory(_))) => place(app),
-        Some(Ok(Where::Server { host, name })) => pairings()?.find(&host, &name).map(of_pairing),
+        Some(Ok(Where::Server { host, name })) => pairings()?.find(&host, &name).map(address_of),
         Some(Err(_)) => None,
-        None => pairings()?.default().map(of_pairing),
+        None => pairings()?.default().map(address_of),
     }
 }
 

@@ -144,7 +144,7 @@ fn a_right_is_set_with_and_without_a_server_and_counts_at_once() {
     for runs in [true, false] {
         assert_eq!(world.told(runs, &["rights", "desk", "read"])["right"], "read");
         let said = world.machine.run(world.backup()).expect(13);
-        assert!(said.stderr.contains("holdall admin rights NAME backup"), "{}", said.stderr);
+        assert!(said.stderr.contains("holdall admin rights desk backup"), "{}", said.stderr);
         world.check_restores();
         assert_eq!(world.told(runs, &["rights", "desk"])["right"], "read");
         assert_eq!(world.told(runs, &["rights", "desk", "backup"])["right"], "backup");
@@ -203,7 +203,8 @@ fn a_backup_that_would_pass_the_quota_ends_with_13_and_what_was_there_restores()
         assert_eq!(world.told(runs, &["quota", "desk", &quota])["quota_bytes"], stored + 500_000);
         write_random(&more.join("large"), stored, 4_000_000);
         let said = world.machine.run(backup_more).expect(13);
-        for word in ["quota", &quota, "holdall admin"] {
+        let shown = format!("{:.1} MB", (stored + 500_000) as f64 / 1e6);
+        for word in [&format!("is {shown}; ")[..], "holdall admin quota desk SIZE"] {
             assert!(said.stderr.contains(word), "{word:?} is not in:\n{}", said.stderr);
         }
         let used = world.told(runs, &["quota", "desk"])["stored_bytes"].as_u64().unwrap();
@@ -244,6 +245,10 @@ fn every_verb_has_help_with_an_example_and_its_exit_codes() {
         "machines",
         "rights",
         "revoke",
+        "rename",
+        "remove",
+        "backup-identity",
+        "restore-identity",
         "quota",
         "repositories",
         "retention",

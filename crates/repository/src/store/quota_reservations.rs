@@ -8,6 +8,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use holdall_meter::size;
 use holdall_protocol::{Denial, RepositoryError};
 
 /// By how many bytes records and wrappings may pass any quota, and by which part of it besides.
@@ -114,8 +115,10 @@ impl QuotaReservations {
             && then_bytes > most_bytes(quota_bytes)
         {
             let reason = format!(
-                "the quota of this repository is {quota_bytes} bytes; {used_bytes} are used and \
-                 {asked_bytes} more were asked for"
+                "the quota of this repository is {}; {} are used, and {} more were asked for",
+                size(quota_bytes),
+                size(used_bytes),
+                size(asked_bytes)
             );
             taken.refused_for = Some(Shortage::Quota);
             return Err(RepositoryError::denied(Denial::Quota, reason));

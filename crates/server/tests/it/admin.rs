@@ -200,7 +200,7 @@ fn a_quota_counts_for_the_next_put_and_is_told_to_whoever_may_read() {
     };
     assert_eq!(set(&world, Some(Quota::Bytes(60_000))).quota_bytes, Some(60_000));
     let refused = put(2).unwrap_err().to_string();
-    for word in ["quota", "60000", "not allowed"] {
+    for word in ["quota", "is 60.0 kB; 50.", "not allowed"] {
         assert!(refused.contains(word), "{refused}");
     }
     let [with, without] = both(&mut world, |world| set(world, None));

@@ -43,7 +43,7 @@ pub(super) fn pair(app: &App, file: &Path, again: bool, wants_default: bool) -> 
     let place = open::place_at(app, address.clone(), signing, Patience::default());
     let place = place.map_err(|error| open::hint_at_kit(error, again))?;
     let ring = kit.open(&place.wrappings()?)?;
-    keep(app, &address, place, &ring, (true, wants_default))?;
+    keep(app, (&address, None), place, &ring, (true, wants_default))?;
     Ok(Exit::Done)
 }
 

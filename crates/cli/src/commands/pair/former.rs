@@ -86,7 +86,7 @@ impl Former {
     pub(crate) fn is_gone(&self, name: &str) -> Refusal {
         let message = format!("the server has no repository {name}: it was not set up from it");
         Refusal::new(Exit::NoRepository, message)
-            .hint("ask its administrator to bring the folder back, or leave out --again")
+            .hint("ask its administrator to bring the folder back, or say --new instead of --again to begin another one")
     }
 }
 

@@ -244,7 +244,11 @@ fn tell_unmet(app: &App, unmet: &[&[u8]], met_others: bool, has_excludes: bool) 
         let message =
             format!("--include {}: nothing in the snapshot matches it{but}", Shown(include));
         let refusal = Refusal::new(exit, message).hint(unmet_hint(include)).into();
-        app.output.failure(&refusal, exit.code(), hint_of(&refusal).as_deref());
+        app.output.failure(
+            &refusal,
+            exit.code(),
+            hint_of(&refusal, &remembered::known_names(app)).as_deref(),
+        );
     }
 }
 

@@ -178,12 +178,24 @@ impl Status {
     }
 }
 
+/// Where backups go that name no place.
+fn usual_place(app: &App) -> Option<String> {
+    Some(remembered::address_of(app.pairings().ok()?.default()?))
+}
+
 /// The refusal where it is not known of which repository to tell, with why.
 fn unknown_place(app: &App, unreadable: Vec<String>) -> Refusal {
     match (app.named_repository(), unreadable.into_iter().next()) {
         (Some(named), None) => {
-            Refusal::new(Exit::Usage, format!("this machine is not paired with {named}"))
-                .hint("`holdall pair` pairs it; leave -r out if the default repository is meant")
+            let usual = match usual_place(app) {
+                Some(usual) => format!("leave -r out for {usual}, where backups go; "),
+                None => String::new(),
+            };
+            Refusal::new(Exit::Usage, format!("this computer knows no repository at {named}"))
+                .hint(format!(
+                    "{usual}if a server that it knows has moved there, `holdall snapshots -r {named}` finds it; \
+                     `holdall pair` is for a new one"
+                ))
         }
         (_, Some(reason)) => Refusal::new(Exit::Usage, reason)
             .hint("put back a copy of it, or name the repository with -r"),

@@ -84,8 +84,8 @@ fn a_quota_that_is_reached() {
     tells(
         &told,
         13,
-        "the quota of this repository is 3000000 bytes",
-        "`holdall admin quota NAME SIZE`",
+        "the quota of this repository is 3.0 MB;",
+        &format!("`holdall admin quota {} SIZE`", name.as_str().unwrap()),
     );
     assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 0);
     // What fits goes in.

@@ -14,7 +14,7 @@ use crate::house::{HOLDALL, Machine, Outcome, Server, small_tree};
 
 const START: &str = "is `holdall serve` running there";
 /// What lets a machine in again whose key was revoked.
-const LET_IN: &str = "`holdall invite --for NAME`";
+const LET_IN: &str = "`holdall invite --for ";
 
 /// A machine that is paired with a server; its invite is used up.
 fn paired() -> (Machine, Server, String) {
