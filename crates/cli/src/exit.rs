@@ -185,6 +185,9 @@ pub(crate) fn hint_of(error: &anyhow::Error, known: &KnownNames) -> Option<Strin
         return Some(hint.to_owned());
     }
     let hint = match exit_of(error) {
+        Exit::NoRepository if is_on_server(error) => {
+            return Some(known.in_hint(BEGIN_ANEW));
+        }
         Exit::NoRepository => "make one with `holdall init -r REPO`, or name another with -r",
         Exit::InUse => "another holdall is writing there: try again when it is done",
         Exit::WrongKey => {
@@ -297,6 +300,15 @@ impl KnownNames {
         hint.replace("MACHINE", &shown(&self.machine))
             .replace("REPOSITORY", &shown(&self.repository))
     }
+}
+
+/// What helps where a server lost a repository, or removed it.
+const BEGIN_ANEW: &str = "if its folder is lost there: with an invite of `holdall invite --for MACHINE`, `holdall pair INVITE --default` \
+    begins another one";
+
+/// Whether it is a server that has no such repository.
+fn is_on_server(error: &anyhow::Error) -> bool {
+    matches!(repository_error(error), Some(RepositoryError::NoRepository { place }) if place.starts_with("https://"))
 }
 
 /// Why something is not allowed.

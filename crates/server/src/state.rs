@@ -222,13 +222,13 @@ impl ServerState {
             return error;
         };
         let Some(going) = self.accounts.removal_of(key) else { return error };
-        let days = going.due_ns.saturating_sub(self.stores.now_ns()).max(0) / DAY_NS;
+        let days = going.due_ns.saturating_sub(self.stores.now_ns()).max(0) / DAY_NS + 1;
         let reason = format!(
-            "this machine was removed, and its snapshots will be deleted in {days} days unless the administrator \
+            "this machine was removed, and its snapshots will be deleted within {days} days unless the administrator \
              takes that back: `holdall admin cancel {}` on the server",
             going.number
         );
-        RepositoryError::denied(Denial::RevokedKey, reason).into()
+        RepositoryError::denied(Denial::Explained, reason).into()
     }
 
     /// What an administrator may work on.

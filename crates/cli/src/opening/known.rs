@@ -53,7 +53,7 @@ pub(crate) fn check_paired(
     );
     Err(Refusal::new(Exit::Damage, message).hint(
         "ask the server's administrator where the former one is; if it is gone, ask for an invite \
-         and run `holdall pair`",
+         and run `holdall pair INVITE --default`",
     ))
 }
 

@@ -108,7 +108,8 @@ fn a_machine_that_is_removed_is_locked_out_at_once_and_its_snapshots_can_be_kept
         assert_eq!(world.told(true, &["repositories"])["removed_after"], due);
         assert_eq!(world.told(true, &["pending"]), asked);
         let refused = world.machine.run(world.backup()).expect(13).stderr;
-        assert!(refused.contains("was removed") && refused.contains("in 6 days"), "{refused}");
+        assert!(refused.contains("was removed") && refused.contains("within 7 days"), "{refused}");
+        assert!(!refused.contains("invite"), "{refused}");
         let again = ["invite", "--for", "desk", "--data", text(&world.data)];
         let refused = world.machine.run(again).expect(1).stderr;
         assert!(refused.contains(&format!("holdall admin cancel {number}")), "{refused}");

@@ -67,6 +67,26 @@ fn machines_go_on_with_a_server_that_came_back_from_its_identity() {
     assert!(again[0]["message"].as_str().unwrap().contains("is there already"), "{again:?}");
 }
 
+/// Seen: a hint to make a repository with `init`, which a server does not have done.
+#[test]
+fn where_the_identity_alone_came_back_the_hint_says_how_to_begin_anew() {
+    let mut world = World::new();
+    let file = world.machine.path("identity.json");
+    world.told(true, &["backup-identity", text(&file)]);
+    world.stop();
+    fs::remove_dir_all(&world.data).unwrap();
+    world.told_without(&["restore-identity", text(&file)]);
+    world.start();
+    let told = world.machine.run(world.backup()).expect(10).stderr.replace('\n', " ");
+    let hint =
+        "with an invite of `holdall invite --for desk`, `holdall pair INVITE --default` begins";
+    assert!(told.contains(hint), "{told}");
+    let kit = world.machine.path("second-kit.txt");
+    world.machine.ok(["pair", &world.invite_again(), "--default", "--write-kit", text(&kit)]);
+    world.machine.ok(world.backup());
+    world.check_restores();
+}
+
 #[test]
 fn what_is_no_copy_of_an_identity_is_refused_and_makes_no_server() {
     let machine = Machine::new();

@@ -46,10 +46,10 @@ fn a_removed_machine_and_its_repository_go_when_the_delay_is_over() {
 
     let asked = world.remove("machine 1", None);
     let refused = machine.connect().usage();
-    let is_revoked = |error: &RepositoryError| {
-        matches!(error, RepositoryError::NotAllowed { cause: Denial::RevokedKey, .. })
+    let is_told = |error: &RepositoryError| {
+        matches!(error, RepositoryError::NotAllowed { cause: Denial::Explained, .. })
     };
-    assert!(refused.as_ref().is_err_and(is_revoked), "{refused:?}");
+    assert!(refused.as_ref().is_err_and(is_told), "{refused:?}");
     world.days(6);
     // Nothing that is due goes while the server does not know how much time passed.
     world.clock.jump_ns(30 * 24 * 3600 * 1_000_000_000);
