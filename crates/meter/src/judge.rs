@@ -29,6 +29,8 @@ const WANTED_CORES: f64 = 0.05;
 /// A stage that was at work for this share of a run limits it even if others keep all cores busy: one that only
 /// waits for a core in the middle of its work does less.
 const AT_WORK_ALL_THE_TIME: f64 = 0.9;
+/// The same of what a server tells by its own clock, which no program here makes longer.
+const SERVER_AT_WORK: f64 = 0.7;
 /// How much less sure a verdict is beside other programs on all cores.
 const BESIDE_OTHERS: f64 = 0.75;
 /// Connections that carried bytes for this share of a run are full, however short of cores it was: who has no
@@ -202,9 +204,15 @@ fn crowded_out(run: &RunFigures, processor: &Candidate) -> Verdict {
 /// The verdict on a run that had little of cores which were all at work: its stages look busy while they wait for
 /// one. So only one that worked all the time is named, with less confidence.
 fn beside_others(run: &RunFigures, by_stages: Verdict, processor: &Candidate) -> Verdict {
-    let is_named =
-        !matches!(by_stages.limited_by, Layer::ClientCpu | Layer::Unsure | Layer::Nothing);
-    let is_clear = is_named && by_stages.ratio >= AT_WORK_ALL_THE_TIME;
+    if run.carrying_share() >= PATH_FULL {
+        return full_path(run);
+    }
+    let at_work = match by_stages.limited_by {
+        Layer::ClientCpu | Layer::Unsure | Layer::Nothing => f64::INFINITY,
+        Layer::ServerCpu | Layer::ServerDisk | Layer::ServerBusy => SERVER_AT_WORK,
+        _ => AT_WORK_ALL_THE_TIME,
+    };
+    let is_clear = by_stages.ratio >= at_work;
     if !is_clear && run.used_share() >= WANTED_CORES {
         return crowded_out(run, processor);
     }
@@ -515,6 +523,20 @@ mod tests {
         assert_eq!(clear.limited_by, Layer::Network);
         assert!(clear.explanation.contains("Other programs kept"), "{}", clear.explanation);
         assert!(clear.confidence < judge(&run(pipeline(4))).confidence);
+        // A server tells by its own clock how long its disk took, which no program here makes longer.
+        let of_server = |layer| {
+            let stages = vec![
+                stage("seal", Layer::ClientCpu, 0.5, 0.0, 0.5),
+                stage("send", layer, 0.8, 0.02, 0.0),
+            ];
+            judge(&beside_others(stages)).limited_by
+        };
+        assert_eq!(of_server(Layer::ServerDisk), Layer::ServerDisk);
+        assert_eq!(of_server(Layer::Network), Layer::ClientCpu);
+        // Nor does the kernel need a core to see that connections are full.
+        let mut full = beside_others(vec![stage("send", Layer::Network, 0.8, 0.02, 0.0)]);
+        full.carrying_seconds = 0.8 * WALL;
+        assert_eq!(judge(&full).limited_by, Layer::Network);
     }
 
     #[test]
