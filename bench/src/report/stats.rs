@@ -71,6 +71,47 @@ pub(super) fn runs<'a>(rows: &'a [Row], link: &str, set: &str, measure: Measure)
     found
 }
 
+/// The runs of every tool in one measure of one session, ours first and then the fastest first; so that figures which
+/// stand beside each other are of one computer on one day.
+pub(super) fn runs_of_session<'a>(
+    rows: &'a [Row],
+    (link, set, measure): (&str, &str, Measure),
+    session: u32,
+) -> Vec<Runs<'a>> {
+    let is_meant = |row: &&Row| {
+        row.session == session && row.link == link && row.set == set && row.measure == measure
+    };
+    let meant: Vec<&Row> = rows.iter().filter(is_meant).collect();
+    let of = |tool: &str| meant.iter().filter(|row| row.tool == tool).copied().collect::<Vec<_>>();
+    let ours = of(OURS);
+    let ours_seconds = (!ours.is_empty())
+        .then(|| median(ours.iter().map(|row| row.figures.wall_seconds).collect()));
+    let tools = distinct(meant.iter().map(|row| row.tool.as_str()));
+    let runs = tools.into_iter().map(|tool| Runs { tool, rows: of(tool), ours_seconds });
+    let mut found: Vec<Runs<'a>> = runs.collect();
+    found.sort_by(|a, b| {
+        (a.tool != OURS).cmp(&(b.tool != OURS)).then(a.seconds().total_cmp(&b.seconds()))
+    });
+    found
+}
+
+/// The newest session that measured first backups of a set with us and at least so many other tools.
+pub(super) fn newest_session_beside(
+    rows: &[Row],
+    (link, set): (&str, &str),
+    others: usize,
+) -> Option<u32> {
+    let is_of_set =
+        |row: &&Row| row.link == link && row.set == set && row.measure == Measure::First;
+    let of_set = || rows.iter().filter(is_of_set);
+    let sessions = distinct(of_set().map(|row| row.session));
+    let has_enough = |session: &u32| {
+        let tools = distinct(of_set().filter(|row| row.session == *session).map(|row| &row.tool));
+        tools.len() > others && tools.iter().any(|tool| *tool == OURS)
+    };
+    sessions.into_iter().filter(has_enough).max()
+}
+
 /// The sessions from which something is shown.
 pub(super) fn shown_sessions(rows: &[Row]) -> Vec<u32> {
     let is_newest = |row: &&Row| {
