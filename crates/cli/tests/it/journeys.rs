@@ -18,7 +18,7 @@ ip link set lo up
 ip link add home0 type veth peer name home1
 ip addr add 192.168.77.2/24 dev home0
 ip link set home0 up; ip link set home1 up
-cd; exec 3>&1
+cd; exec 3>&1; LINE=0
 trap 'code=$?; [ $code = 0 ] || { echo "line $LINE ended with $code:"; cat said; } >&3' EXIT
 : >said; exec >>said 2>&1
 "#;
@@ -81,4 +81,9 @@ fn at_home() {
 #[test]
 fn thirty_machines() {
     travel("Thirty machines");
+}
+
+#[test]
+fn a_slow_nas() {
+    travel("A slow NAS");
 }
