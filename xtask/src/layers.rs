@@ -19,6 +19,7 @@ const PROTOCOL: &str = "holdall-protocol";
 const REPOSITORY: &str = "holdall-repository";
 const ENGINE: &str = "holdall-engine";
 const METER: &str = "holdall-meter";
+const PAGES: &str = "holdall-pages";
 const LAB: &str = "holdall-lab";
 const DIAGNOSIS: &str = "holdall-diagnosis";
 const STATE: &str = "holdall-state";
@@ -29,13 +30,13 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 14] = [
-    FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, LAB, DIAGNOSIS, STATE, SERVER, CLI,
-    SYS, TESTKIT,
+const PRODUCT: [&str; 15] = [
+    FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, PAGES, LAB, DIAGNOSIS, STATE,
+    SERVER, CLI, SYS, TESTKIT,
 ];
 
 /// Crates that work without keys, over any number of steps.
-const KEYLESS: [&str; 5] = [SERVER, REPOSITORY, PROTOCOL, METER, LAB];
+const KEYLESS: [&str; 6] = [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB];
 /// Crates that hold keys or names.
 const KEYED: [&str; 5] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE];
 
@@ -48,6 +49,7 @@ fn dependents(package: &str) -> &'static [&'static str] {
         PROTOCOL => &[REPOSITORY, ENGINE, DIAGNOSIS, STATE, SERVER, CLI],
         REPOSITORY => &[SERVER, ENGINE, STATE, CLI],
         METER => &[REPOSITORY, ENGINE, LAB, DIAGNOSIS, STATE, SERVER, CLI],
+        PAGES => &[LAB, ENGINE, SERVER, CLI],
         LAB => &[DIAGNOSIS, STATE, SERVER, CLI],
         ENGINE => &[DIAGNOSIS, STATE, CLI],
         DIAGNOSIS => &[STATE, CLI],
