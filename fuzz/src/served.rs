@@ -46,6 +46,7 @@ impl Served {
         let clock = Arc::new(FakeClock::at(NOW_SECS));
         let server = Server::start(ServerOptions {
             detail: 0,
+            web_names: Vec::new(),
             data_dir: folder.path().to_owned(),
             listen: "127.0.0.1:0".parse().expect("an address"),
             clock: clock.clone(),

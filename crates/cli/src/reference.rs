@@ -19,7 +19,7 @@ Every command, option, exit code, environment variable and file. It is made from
 ";
 
 /// The variables that holdall reads, as the page lists them.
-const VARIABLES: [(&str, &str); 25] = [
+const VARIABLES: [(&str, &str); 26] = [
     ("HOLDALL_REPOSITORY", "The repository, as `-r`."),
     ("HOLDALL_PASSWORD", "The password."),
     ("HOLDALL_PASSWORD_FILE", "A file that holds the password, as `--password-file`."),
@@ -37,6 +37,10 @@ const VARIABLES: [(&str, &str); 25] = [
     ("HOLDALL_RETRY_FOR", "How long an unreachable server is tried, as `--retry-for`."),
     ("HOLDALL_LAB_TOKEN", "The token of `lab listen`, as `--token`."),
     ("HOLDALL_DATA", "The data folder of a server, as `--data`."),
+    (
+        "HOLDALL_WEB_NAMES",
+        "Names by which browsers may reach a server, with commas between them, as `--web-name`.",
+    ),
     ("HOLDALL_CONFIG_DIR", "The folder of `config.toml`, and of the state in `state` below it."),
     ("HOLDALL_CACHE_DIR", "The folder of the cache."),
     ("HOME", "The home folder: `~`, and the folders below it where no other is named."),

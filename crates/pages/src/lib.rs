@@ -7,7 +7,8 @@
 //! This crate is pure: no input or output, no clock, no keys. It does not know what a page tells.
 //!
 //! ```
-//! use holdall_pages::{Page, html};
+//! use holdall_pages::Page;
+//! use maud::html;
 //!
 //! let content = html! { p { "All " (holdall_pages::name("<b>attic")) " is well." } };
 //! let page = Page { title: "Overview", server: "nas", account: None, content }.html();
@@ -24,7 +25,7 @@ pub use form::{field, form, password};
 pub use frame::{Account, Page};
 use holdall_format::Shown;
 pub use light::Light;
-pub use maud::{Markup, html};
+use maud::{Markup, html};
 
 /// The style sheet of every page, to be served at [`STYLE_PATH`].
 pub const STYLE: &str = include_str!("style.css");

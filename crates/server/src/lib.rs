@@ -11,7 +11,7 @@
 //!                       accounts (machines, invites, rules) <- admin (commands) <- admin_listener (socket)
 //! ```
 //!
-//! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, and `clock_trust`
+//! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, `web` has the pages for browsers, and `clock_trust`
 //! says whether anything may be deleted for its age.
 //!
 //! What requests may cost is bounded before they are read: connections, requests of each machine,
@@ -32,6 +32,11 @@ mod measure;
 mod server;
 mod state;
 mod stores;
+#[cfg(feature = "web")]
+mod web;
+#[cfg(not(feature = "web"))]
+#[path = "no_web.rs"]
+mod web;
 
 pub use accounts::{Invitation, InviteRequest};
 pub use addresses::is_host_and_port;

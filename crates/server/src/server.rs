@@ -25,6 +25,7 @@ use crate::data_folder::DataFolder;
 use crate::http::{Serving, serve};
 use crate::state::{QUICK_WORKERS, SCRUBS, ServerState};
 use crate::stores::Stores;
+use crate::web::{self, Web};
 use crate::{LogSink, ServerError};
 
 /// Threads that wait on sockets.
@@ -48,6 +49,8 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// Gets one line for each event, from any thread.
     pub log: LogSink,
+    /// Names besides this computer's own by which browsers may reach it.
+    pub web_names: Vec<String>,
     /// How much more the log tells: sessions from 1 on, and each request from 2 on.
     pub detail: u8,
 }
@@ -64,12 +67,15 @@ pub struct Server {
 }
 
 impl Server {
+    /// Whether it was built with pages for browsers.
+    pub const HAS_PAGES: bool = cfg!(feature = "web");
+
     /// Takes the data folder, listens and serves. When it returns, machines can connect.
     ///
     /// # Errors
     /// [`ServerError::DataFolderInUse`], [`ServerError::Listen`], and what is wrong with the folder.
     pub fn start(options: ServerOptions) -> Result<Self, ServerError> {
-        let ServerOptions { data_dir, listen, clock, limits, log, detail } = options;
+        let ServerOptions { data_dir, listen, clock, limits, log, web_names, detail } = options;
         let log = in_lines(log);
         let folder = Arc::new(DataFolder::take(&data_dir)?);
         let identity = Arc::new(ServerIdentity::of(&folder)?);
@@ -92,14 +98,16 @@ impl Server {
         let workers = limits.workers;
         let state = ServerState::new(accounts, stores, public, local_addr, limits, log, detail);
         let (ending, watching) = watch::channel(false);
+        let state = Arc::new(state);
         let serving = Serving {
             places: Arc::new(Semaphore::new(state.limits.connections)),
             strangers: Arc::new(StrangerSlots::new(state.limits.strangers)),
-            state: Arc::new(state),
+            web: Arc::new(Web::new(&state, web_names)?),
+            state,
             tls: Arc::new(tls),
             ending: watching,
         };
-        let working = workers + SCRUBS + QUICK_WORKERS;
+        let working = workers + SCRUBS + QUICK_WORKERS + web::WORKERS;
         // The runtime panics where it cannot start those that wait, and waits for ever where none works.
         // Work that finds no other thread is done by those that there are.
         let least = WAITING_THREADS + SCRUBS + QUICK_WORKERS + 1;

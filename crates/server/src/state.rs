@@ -231,6 +231,12 @@ impl ServerState {
         RepositoryError::denied(Denial::Explained, reason).into()
     }
 
+    /// Where it listens, for what tells servers of one computer apart.
+    #[cfg(feature = "web")]
+    pub(crate) fn port(&self) -> u16 {
+        self.listen.port()
+    }
+
     /// What an administrator may work on.
     pub(crate) fn administration(&self) -> Administration<'_> {
         let Self { accounts, stores, identity, listen, log, should_stop, .. } = self;

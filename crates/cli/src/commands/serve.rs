@@ -41,6 +41,9 @@ pub(crate) struct Args {
     /// Where to listen; a port alone is that of all addresses, IPv6 and IPv4; port 0 takes a free one
     #[arg(long, value_name = "[ADDR]:PORT", default_value = ":7443", value_parser = listen_address)]
     listen: SocketAddr,
+    /// A name, besides this computer's own, by which browsers may reach the pages; may be repeated
+    #[arg(long, value_name = "HOST", env = "HOLDALL_WEB_NAMES", value_delimiter = ',')]
+    web_name: Vec<String>,
     /// Ends when standard input does, so that it never outlives who started it
     #[arg(long, hide = true)]
     until_input_ends: bool,
@@ -67,6 +70,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             clock: Arc::new(SystemClock),
             limits: Limits::default(),
             log: Arc::clone(&log),
+            web_names: args.web_name.clone(),
             detail: app.output.verbose,
         })
     };
@@ -111,6 +115,12 @@ fn announce(output: &Output, server: &Server) -> Result<()> {
         // Said even with -q: whoever starts a server waits for it.
         plain(format_args!("listening on {}", listening.address))?;
         plain(format_args!("identity {}", listening.identity))?;
+        if Server::HAS_PAGES {
+            // Never the code itself: what is printed here ends in a log.
+            plain(
+                "pages for browsers; `holdall admin web-code` makes a code for the first sign-in",
+            )?;
+        }
     }
     Ok(())
 }

@@ -110,6 +110,7 @@ impl World {
         let data_dir = folder.path().join("data");
         let server = Server::start(ServerOptions {
             detail: 0,
+            web_names: Vec::new(),
             data_dir: data_dir.clone(),
             listen: "127.0.0.1:0".parse().unwrap(),
             clock: clock.clone(),

@@ -108,4 +108,5 @@ mod vanishing;
 mod vast_files;
 #[cfg(feature = "verdicts")]
 mod verdicts;
+mod web;
 mod worth;

@@ -26,6 +26,9 @@ mod retention_alarm;
 mod seen;
 mod tag_tokens;
 mod tokens;
+#[cfg(feature = "web")]
+mod web_accounts;
+mod web_code;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,6 +49,9 @@ use seen::Seen;
 use tokens::TokenRow;
 
 pub(crate) use copied::CopiedAccounts;
+#[cfg(feature = "web")]
+pub(crate) use web_accounts::WebAccount;
+
 pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]

@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use super::administration::Administration;
 use super::entries::{
-    AlsoRepair, Deletions, IssuedToken, Keepings, Machines, Pruned, Quota, Renamed, Repositories,
-    RepositoryEntry, Resumed, Scrubbed, Thinning,
+    AlsoRepair, Deletions, IssuedToken, IssuedWebCode, Keepings, Machines, Pruned, Quota, Renamed,
+    Repositories, RepositoryEntry, Resumed, Scrubbed, Snapshots, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -223,6 +223,14 @@ commands! {
 
     /// Gives what nothing can make anew, to be kept elsewhere.
     BackupIdentity {}: "backup-identity", Quick, "identity" IdentityCopy, |on, _asked| on.identity_copy();
+    /// Lists the snapshots of a repository, oldest first.
+    ListSnapshots {
+        /// Its name on this server.
+        repository: String,
+    }: "snapshots", Usual, "snapshots" Snapshots, |on, asked| on.snapshots(&asked.repository);
+
+    /// Makes a code by which somebody becomes an administrator in a browser, once.
+    MakeWebCode {}: "web-code", Quick, "web_code" IssuedWebCode, |on, _asked| on.web_code();
 
     /// Has the rules of a repository go on after an alarm, and tells that.
     Resume {

@@ -4,6 +4,7 @@ use holdall_format::RecordHash;
 use holdall_protocol::{AdminToken, PruneReport};
 use holdall_repository::Judged;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::accounts::{Deletion, Going, KeepingEntry, MachineEntry};
 
@@ -75,6 +76,26 @@ pub struct IssuedToken {
     pub token: AdminToken,
     /// When it lapses, in nanoseconds since 1970 UTC.
     pub expires_ns: i64,
+}
+
+/// A code by which somebody becomes an administrator in a browser.
+///
+/// Secret: no `Debug`.
+#[derive(Serialize, Deserialize)]
+pub struct IssuedWebCode {
+    /// What to type in.
+    pub code: Zeroizing<String>,
+    /// When it lapses, in nanoseconds since 1970 UTC.
+    pub expires_ns: i64,
+    /// `HOST:PORT` each, the likeliest first.
+    pub addresses: Vec<String>,
+}
+
+/// All snapshots of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshots {
+    /// Oldest first.
+    pub snapshots: Vec<SnapshotEntry>,
 }
 
 /// A token as the text to hand over.

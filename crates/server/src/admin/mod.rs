@@ -11,7 +11,8 @@
 //!
 //! `commands` has each command once, `entries` what they answer, `administration` what they work on. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
-//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
+//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `pages` is what the pages in a browser need;
+//! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod absent;
 mod administration;
@@ -23,6 +24,7 @@ mod keep;
 mod listing;
 mod machine_requests;
 mod owner;
+mod pages;
 mod removal;
 mod socket;
 mod thin;
@@ -47,14 +49,15 @@ pub use crate::accounts::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, 
 pub(crate) use administration::Administration;
 pub use commands::{
     AdminCommand, BackupIdentity, Cancel, Forget, Invite, ListDeletions, ListKeeping, ListMachines,
-    ListRepositories, MakeToken, Only, Pace, Prune, Remove, Rename, Resume, Revoke, Rights, Scrub,
-    SetKeeping, SetQuota, Thin, WantedKeeping,
+    ListRepositories, ListSnapshots, MakeToken, MakeWebCode, Only, Pace, Prune, Remove, Rename,
+    Resume, Revoke, Rights, Scrub, SetKeeping, SetQuota, Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, error_line};
 use commands::{Line, command_line, reply_in};
 pub use entries::{
-    AlsoRepair, Deletions, IssuedToken, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed,
-    Repositories, RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry, Thinning,
+    AlsoRepair, Deletions, IssuedToken, IssuedWebCode, Keepings, Machines, Pruned, PrunedEntry,
+    Quota, Renamed, Repositories, RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry,
+    Snapshots, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};

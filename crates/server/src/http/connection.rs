@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use holdall_format::PublicKey;
 use holdall_protocol::tls::{self, ALPN};
+use holdall_protocol::wire::Frames;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,6 +18,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::body::Answer;
 use super::dispatch::answer;
 use super::idle_socket::IdleSocket;
 use super::put::Puts;
@@ -26,12 +28,15 @@ use crate::bounds::limits::{HEAD_MAX_BYTES, HEAD_MAX_LINES, READ_AHEAD_BYTES};
 use crate::bounds::source::Source;
 use crate::bounds::stranger_slots::{StrangerSlot, StrangerSlots};
 use crate::state::ServerState;
+use crate::web::Web;
 
 /// What connections need, and when they are to end.
 #[derive(Clone)]
 pub(crate) struct Serving {
     pub(crate) state: Arc<ServerState>,
     pub(crate) tls: Arc<TlsConfigs>,
+    /// What browsers are shown.
+    pub(crate) web: Arc<Web>,
     /// Room for peers who are known.
     pub(crate) places: Arc<Semaphore>,
     /// Those of them that are no machines.
@@ -120,7 +125,7 @@ async fn accept(configs: &TlsConfigs, tcp: TcpStream) -> io::Result<TlsStream<Id
 }
 
 async fn speak_http(serving: Serving, known: Known) {
-    let Serving { state, mut ending, .. } = serving;
+    let Serving { state, web, mut ending, .. } = serving;
     let Known { tls, key, source, mut share, _place } = known;
     let (idle, stalled) = match share {
         Share::Machine { .. } => (state.limits.idle, state.limits.stalled),
@@ -130,9 +135,17 @@ async fn speak_http(serving: Serving, known: Known) {
     let puts = Puts::default();
     let service = service_fn(|request| {
         let (state, movement, puts) = (Arc::clone(&state), Arc::clone(&movement), &puts);
+        let web = &web;
         async move {
             let working = movement.working();
-            let mut response = answer(state, key, source, request, puts).await;
+            let request = match key {
+                Some(_) => Err(request),
+                None => web.answer(source, request).await,
+            };
+            let mut response = match request {
+                Ok(page) => page.map(|bytes| Answer::new(Frames::plain(bytes))),
+                Err(request) => answer(state, key, source, request, puts).await,
+            };
             if let Some(slowest) = response.body().slowest(stalled) {
                 let sending = movement.sending(slowest);
                 response.body_mut().hold(sending);

@@ -6,7 +6,7 @@
 //! idle_socket      '-> lab
 //! ```
 //!
-//! `idle_socket` tells when nothing moves on a connection. `dispatch` checks rights and hands a request on.
+//! Browsers, which have no key, are shown the pages of `web` first. `idle_socket` tells when nothing moves on a connection. `dispatch` checks rights and hands a request on.
 //! `repository_request` has an arm for each verb. `read_body` takes a body within its limit and once there is memory for
 //! it; `body` has the bytes themselves, both ways; `respond` makes responses.
 

@@ -28,7 +28,8 @@ fn a_browser_is_never_asked_for_a_certificate_and_sees_open_pages_only() {
             [("/healthz", "200"), ("/", "200"), ("/api/v1/repositories/~", "404"), ("/x", "404")]
         {
             let (mut browser, asked) = raw::browser(&world, alpn);
-            let request = format!("GET {path} HTTP/1.1\r\n{CLOSE}");
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
             let answer = exchange(&mut browser, request.as_bytes()).unwrap();
             assert_eq!(status(&answer), expected, "{path}: {answer}");
             assert!(!asked.was_asked());

@@ -47,6 +47,7 @@ impl World {
         let log: LogSink = Arc::new(move |line| lines.lock().unwrap().push(line.to_owned()));
         ServerOptions {
             detail: 0,
+            web_names: Vec::new(),
             data_dir: self.folder.path().to_owned(),
             listen: self.address,
             clock: self.clock.clone(),

@@ -15,6 +15,7 @@ mod rights;
 mod scrub;
 mod thin;
 mod token;
+mod web_code;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,6 +69,7 @@ enum Verb {
     Token(token::Args),
     BackupIdentity(identity::BackupArgs),
     RestoreIdentity(identity::RestoreArgs),
+    WebCode(web_code::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -90,6 +92,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Token(args) => token::run(&args, &data, app),
         Verb::BackupIdentity(args) => identity::backup(&args, &data, app),
         Verb::RestoreIdentity(args) => identity::restore(&args, &data, app),
+        Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }
 }

@@ -1,0 +1,44 @@
+//! `holdall admin web-code`, and how a server says where its pages are.
+
+use std::path::Path;
+
+use anyhow::Result;
+use holdall_server::admin::{IssuedWebCode, MakeWebCode};
+use serde::Serialize;
+
+use super::ask;
+use crate::app::App;
+use crate::exit::Exit;
+use crate::terminal::output::{local_time, plain, rfc3339};
+
+/// Makes a code with which somebody becomes an administrator in a browser, once
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall admin web-code
+
+The code is typed in at the address that is printed, within an hour, and makes an account with a name and a \
+password. A name that is known gets the new password: that is for who forgot theirs. It is the last line printed. \
+A new code takes the place of the one before.
+
+Exit codes: 0 done, 1 failed, such as for a holdall that was built without its pages, 2 wrong usage")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_: &Args, data: &Path, app: &App) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct JsonCode<'a> {
+        code: &'a str,
+        expires: String,
+        addresses: &'a [String],
+    }
+    let IssuedWebCode { code, expires_ns, addresses } = ask(data, &MakeWebCode {})?;
+    let object = JsonCode { code: &code, expires: rfc3339(expires_ns), addresses: &addresses };
+    app.output.object("web_code", &object)?;
+    if !app.output.json {
+        for address in &addresses {
+            app.output.say(format_args!("https://{address}/setup"))?;
+        }
+        app.output.say(format_args!("good once, until {}:", local_time(expires_ns)))?;
+        plain(code.as_str())?;
+    }
+    Ok(Exit::Done)
+}

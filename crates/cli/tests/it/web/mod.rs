@@ -1,0 +1,225 @@
+//! The server's pages, by a client that speaks to them as a browser does, with real machines and backups behind them.
+
+mod client;
+
+use serde_json::Value;
+
+use crate::house::{Machine, Server, small_tree, text};
+use client::{Answer, Browser};
+
+const PASSWORD: &str = "a long enough password";
+/// What a machine may be called: text that would be a script, if it were not escaped.
+const HOSTILE: &str = "<script>alert(1)</script>\"'&";
+
+/// A server, a machine that backed up to it, and the address of its pages.
+struct Place {
+    machine: Machine,
+    server: Server,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let machine = Machine::new().with_password(None);
+        let server = Server::start(&machine.path("data"));
+        machine.pair(&server.invite_with(&["--name", name]));
+        small_tree(&machine.path("source"));
+        machine.ok(["backup", text(&machine.path("source"))]);
+        Self { machine, server }
+    }
+
+    fn browser(&self) -> Browser {
+        Browser::at(self.server.address())
+    }
+
+    fn told(&self, args: &[&str]) -> Vec<Value> {
+        self.machine.administer(&self.machine.path("data"), args).expect(0).objects()
+    }
+
+    fn code(&self) -> String {
+        self.told(&["web-code"])[0]["code"].as_str().expect("a code").to_owned()
+    }
+
+    /// A browser in which somebody became an administrator.
+    fn signed_in(&self) -> Browser {
+        let mut browser = self.browser();
+        set_up(&mut browser, &self.code(), PASSWORD).expect(303);
+        browser
+    }
+
+    fn id(&self) -> String {
+        self.told(&["machines"])[0]["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Asks for the newest snapshot to be deleted, and gives the number.
+    fn ask_deletion(&self) -> String {
+        let name = self.told(&["repositories"])[0]["name"].as_str().expect("a name").to_owned();
+        let snapshots = self.machine.ok(["snapshots", "--json"]).of_type("snapshot");
+        let id = snapshots[0]["id"].as_str().expect("an id").to_owned();
+        self.told(&["forget", &name, &id])[0]["number"].to_string()
+    }
+}
+
+fn set_up(browser: &mut Browser, code: &str, password: &str) -> Answer {
+    let token = browser.get("/setup").expect(200).token();
+    let fields = [
+        ("token", &*token),
+        ("code", code),
+        ("name", "ann"),
+        ("password", password),
+        ("again", password),
+    ];
+    browser.post("/setup", &fields)
+}
+
+fn sign_in(browser: &mut Browser, name: &str, password: &str) -> Answer {
+    let token = browser.get("/").expect(200).token();
+    browser.post("/sign-in", &[("token", &token), ("name", name), ("password", password)])
+}
+
+#[test]
+fn an_administrator_begins_with_a_code_signs_in_and_sees_a_machine_and_its_backup() {
+    let place = Place::new("attic");
+    let mut browser = place.browser();
+    let welcome = browser.get("/").expect(200);
+    assert!(welcome.body.contains("holdall admin web-code") && !welcome.body.contains("attic"));
+
+    let code = place.code();
+    set_up(&mut browser, "0000-0000-0000-0000", PASSWORD).expect(403);
+    set_up(&mut browser, &code, "too short").expect(403);
+    let before = browser.cookie.clone();
+    let begun = set_up(&mut browser, &code, PASSWORD).expect(303);
+    let cookie = begun.header("set-cookie").expect("a cookie");
+    for part in ["__Host-holdall-", "; Path=/", "; Secure", "; HttpOnly", "; SameSite=Strict"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(browser.cookie != before, "the cookie is another after signing in");
+    set_up(&mut place.browser(), &code, PASSWORD).expect(403);
+
+    let overview = browser.get("/").expect(200);
+    for part in [
+        "All is well.",
+        ">attic</bdi>",
+        "Backed up just now",
+        "Left on the disk",
+        "class=\"spark\"",
+    ] {
+        assert!(overview.body.contains(part), "{part} in {}", overview.body);
+    }
+    let machine = browser.get(&format!("/machines/{}", place.id())).expect(200);
+    let snapshots = place.machine.ok(["snapshots", "--json"]).of_type("snapshot");
+    let id = snapshots[0]["id"].as_str().expect("an id");
+    for part in [&id[..10], "backup", "Quota", "class=\"columns\""] {
+        assert!(machine.body.contains(part), "{part} in {}", machine.body);
+    }
+}
+
+#[test]
+fn wrong_passwords_are_refused_and_cost_time_and_a_code_gives_a_new_one() {
+    let place = Place::new("attic");
+    let mut first = place.signed_in();
+    let mut browser = place.browser();
+    for (name, password) in [("ann", "not the password"), ("bob", PASSWORD)] {
+        let refused = sign_in(&mut browser, name, password).expect(403);
+        assert!(refused.body.contains("That name or password is wrong."), "{}", refused.body);
+        browser.get(&format!("/machines/{}", place.id())).expect(303);
+    }
+    sign_in(&mut browser, "ann", PASSWORD).expect(303);
+    assert!(browser.get("/").expect(200).body.contains("attic"));
+
+    set_up(&mut place.browser(), &place.code(), "another long password").expect(303);
+    assert!(!first.get("/").expect(200).body.contains("attic"), "its sessions are over");
+
+    // However slow this computer is, one of them comes before its time: the last would wait for 16 seconds.
+    let mut guessing = place.browser();
+    let mut guesses = (0..8).map(|_| sign_in(&mut guessing, "ann", PASSWORD).expect(403).body);
+    assert!(guesses.any(|body| body.contains("Too many attempts")));
+}
+
+#[test]
+fn a_cookie_is_worth_nothing_after_signing_out() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let old = browser.cookie.clone();
+    let token = browser.get("/").expect(200).token();
+    browser.post("/sign-out", &[("token", &token)]).expect(303);
+    assert_eq!(browser.cookie, None);
+    browser.cookie = old;
+    assert!(!browser.get("/").expect(200).body.contains("attic"));
+    browser.get(&format!("/machines/{}", place.id())).expect(303);
+    browser.post("/sign-out", &[("token", &token)]).expect(303);
+}
+
+#[test]
+fn a_waiting_deletion_is_cancelled_by_its_own_form_and_by_nothing_else() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let path = format!("/deletions/{}/cancel", place.ask_deletion());
+    let overview = browser.get("/").expect(200);
+    assert!(overview.body.contains(&format!("action=\"{path}\"")), "{}", overview.body);
+    let token = overview.token();
+
+    let of_another = place.browser().get("/").expect(200).token();
+    browser.post(&path, &[]).expect(403);
+    browser.post(&path, &[("token", "")]).expect(403);
+    browser.post(&path, &[("token", &of_another)]).expect(403);
+    for lines in ["Origin: https://evil.test\r\n", "Origin: null\r\nSec-Fetch-Site: cross-site\r\n"]
+    {
+        browser.post_with(&path, &[("token", &token)], lines).expect(403);
+    }
+    browser.get(&path).expect(405);
+    place.browser().post(&path, &[("token", &token)]).expect(303);
+    assert_eq!(place.told(&["pending"]).len(), 1, "nothing of that cancelled it");
+
+    browser.post(&path, &[("token", &token)]).expect(303);
+    assert_eq!(place.told(&["pending"]).len(), 0);
+    browser.post(&path, &[("token", &token)]).expect(409);
+}
+
+#[test]
+fn a_machine_is_locked_out_only_with_the_password_once_more() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let page = format!("/machines/{}", place.id());
+    let token = browser.get(&page).expect(200).token();
+    let revoke = format!("{page}/revoke");
+    browser.post(&revoke, &[("token", &token)]).expect(403);
+    browser.post(&revoke, &[("token", &token), ("password", "a guess")]).expect(403);
+    assert_eq!(place.told(&["machines"])[0]["revoked"], false);
+    browser.post(&revoke, &[("token", &token), ("password", PASSWORD)]).expect(303);
+    assert_eq!(place.told(&["machines"])[0]["revoked"], true);
+    assert!(browser.get(&page).expect(200).body.contains("Revoked: "));
+}
+
+#[test]
+fn names_of_machines_are_text_and_every_answer_says_what_it_may_not_do() {
+    let place = Place::new(HOSTILE);
+    let mut browser = place.signed_in();
+    let machine = format!("/machines/{}", place.id());
+    for path in ["/", &machine, "/setup", "/style.css", "/icon.svg", "/nothing", "/machines/x"] {
+        let answer = browser.get(path);
+        assert!(!answer.body.contains("<script"), "{path}: {}", answer.body);
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+    }
+    let shown = "&lt;script&gt;alert(1)&lt;/script&gt;";
+    assert!(browser.get("/").body.contains(shown) && browser.get(&machine).body.contains(shown));
+    assert_eq!(browser.get("/").header("cache-control"), Some("no-store"));
+}
+
+#[test]
+fn another_name_is_answered_with_nothing_and_machines_and_monitoring_go_on() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    for host in ["evil.test", "attic.evil.test:7443"] {
+        let refused = browser.ask(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n"), "").expect(421);
+        assert!(!refused.body.contains("attic<"), "{}", refused.body);
+    }
+    let health = browser.ask("GET /healthz HTTP/1.1\r\nHost: evil.test\r\n", "").expect(200);
+    assert_eq!(health.body, "ok\n");
+    let verb = browser.get("/api/v1/repositories/~").expect(404);
+    assert_eq!(verb.header("content-type"), Some("application/json"));
+    place.machine.ok(["backup", text(&place.machine.path("source"))]);
+}

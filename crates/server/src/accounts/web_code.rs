@@ -1,0 +1,135 @@
+//! The code that makes somebody an administrator in a browser: typed in once, and gone in an hour.
+//!
+//! Whoever can write the data folder may make one, as with every command of an administrator. It is never part of an
+//! address, so that no log, history or referrer has it.
+
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use super::Accounts;
+use crate::ServerError;
+use crate::auth::identity::random;
+
+const SETTING: &str = "web.code";
+/// How long a code is accepted.
+const LIFE_NS: i64 = 3600 * 1_000_000_000;
+/// Letters of a code, of 5 bits each: 80 bits.
+const LETTERS: usize = 16;
+/// Letters between two hyphens.
+const GROUP: usize = 4;
+/// Crockford's digits, of which none is taken for another.
+const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// What is remembered of a code.
+#[derive(Debug, Serialize, Deserialize)]
+struct CodeRow {
+    hash: [u8; 32],
+    made_ns: i64,
+}
+
+impl Accounts {
+    /// Makes a code in the place of any before it, and says until when it is accepted.
+    pub(crate) fn make_web_code(&self) -> Result<(Zeroizing<String>, i64), ServerError> {
+        let code = new_code()?;
+        let made_ns = self.now_ns();
+        let row = CodeRow { hash: hash_of(&code), made_ns };
+        let row = serde_json::to_string(&row)
+            .map_err(|error| ServerError::Admin { reason: error.to_string() })?;
+        self.database.put_setting(SETTING, &row)?;
+        Ok((code, made_ns.saturating_add(LIFE_NS)))
+    }
+
+    /// Uses a code up. Says whether it was good.
+    #[cfg(feature = "web")]
+    pub(crate) fn use_web_code(&self, typed: &str) -> Result<bool, ServerError> {
+        // One after the other, so that nobody uses a code that another is using.
+        let _state = self.state();
+        let Some(row) = self.database.setting(SETTING)? else { return Ok(false) };
+        let Ok(row) = serde_json::from_str::<CodeRow>(&row) else { return Ok(false) };
+        let hash = hash_of(&as_made(typed));
+        let is_same = aws_lc_rs::constant_time::verify_slices_are_equal(&hash, &row.hash).is_ok();
+        let is_good = is_same && super::lives(row.made_ns, LIFE_NS, self.now_ns());
+        if is_good {
+            self.database.put_setting(SETTING, "")?;
+        }
+        Ok(is_good)
+    }
+}
+
+fn hash_of(code: &str) -> [u8; 32] {
+    blake3::derive_key("holdall v1 web code", code.as_bytes())
+}
+
+fn new_code() -> Result<Zeroizing<String>, ServerError> {
+    let mut bytes = Zeroizing::new([0; LETTERS]);
+    random(&mut bytes[..])?;
+    let mut code = Zeroizing::new(String::with_capacity(LETTERS + LETTERS / GROUP));
+    for (at, byte) in bytes.iter().enumerate() {
+        if at > 0 && at.is_multiple_of(GROUP) {
+            code.push('-');
+        }
+        code.push(char::from(ALPHABET[usize::from(byte % 32)]));
+    }
+    Ok(code)
+}
+
+/// A code as it was made, from what somebody typed: small letters, blanks and letters that look like digits do no harm.
+#[cfg(feature = "web")]
+fn as_made(typed: &str) -> Zeroizing<String> {
+    let mut made = Zeroizing::new(String::with_capacity(LETTERS + LETTERS / GROUP));
+    let letters = typed.chars().filter(char::is_ascii_alphanumeric).take(LETTERS + 1);
+    for (at, letter) in letters.enumerate() {
+        if at > 0 && at.is_multiple_of(GROUP) {
+            made.push('-');
+        }
+        made.push(match letter.to_ascii_uppercase() {
+            'O' => '0',
+            'I' | 'L' => '1',
+            other => other,
+        });
+    }
+    made
+}
+
+#[cfg(feature = "web")]
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use holdall_sys::Root;
+    use holdall_testkit::FakeClock;
+
+    use super::*;
+
+    const NOW_SECS: i64 = 1_900_000_000;
+
+    fn accounts(temp: &tempfile::TempDir) -> (Accounts, Arc<FakeClock>) {
+        let clock = Arc::new(FakeClock::at(NOW_SECS));
+        let path = Root::at(temp.path()).join("server.redb");
+        (Accounts::open(&path, clock.clone()).unwrap(), clock)
+    }
+
+    #[test]
+    fn a_code_is_good_once_and_however_it_is_typed() {
+        let temp = tempfile::tempdir().unwrap();
+        let (accounts, _) = accounts(&temp);
+        assert!(!accounts.use_web_code("").unwrap());
+        let (code, _) = accounts.make_web_code().unwrap();
+        assert_eq!(code.len(), 19, "{}", *code);
+        assert!(!accounts.use_web_code(&format!("{}0", *code)).unwrap());
+        let typed = code.to_lowercase().replace('-', " ").replace('0', "o").replace('1', "l");
+        assert!(accounts.use_web_code(&typed).unwrap());
+        assert!(!accounts.use_web_code(&code).unwrap() && !accounts.use_web_code("").unwrap());
+    }
+
+    #[test]
+    fn a_code_lapses_after_an_hour_and_when_another_is_made() {
+        let temp = tempfile::tempdir().unwrap();
+        let (accounts, clock) = accounts(&temp);
+        let (first, _) = accounts.make_web_code().unwrap();
+        let (second, _) = accounts.make_web_code().unwrap();
+        assert!(!accounts.use_web_code(&first).unwrap());
+        clock.advance(std::time::Duration::from_secs(3600));
+        assert!(!accounts.use_web_code(&second).unwrap());
+    }
+}

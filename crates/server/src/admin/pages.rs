@@ -1,0 +1,42 @@
+//! What pages in a browser need: snapshots as a server sees them, the code of the first sign-in, and commands that do not
+//! come as lines.
+
+use super::administration::Administration;
+#[cfg(feature = "web")]
+use super::commands::{AdminCommand, Command, command_line, reply_in};
+use super::entries::{IssuedWebCode, SnapshotEntry, Snapshots};
+use crate::ServerError;
+use crate::addresses::reachable_at;
+
+impl Administration<'_> {
+    /// Lists the snapshots of a repository.
+    pub(super) fn snapshots(&self, repository: &str) -> Result<Snapshots, ServerError> {
+        self.check_name(repository)?;
+        let judged = self.judge(&*self.stores.store(repository)?, repository);
+        Ok(Snapshots { snapshots: judged.iter().map(SnapshotEntry::of).collect() })
+    }
+
+    /// Makes a code for the pages.
+    pub(super) fn web_code(&self) -> Result<IssuedWebCode, ServerError> {
+        if !cfg!(feature = "web") {
+            return Err(ServerError::refused(
+                "this holdall was built without its pages; build it with `--features web`",
+            ));
+        }
+        let (code, expires_ns) = self.accounts.make_web_code()?;
+        self.log("made a code for the pages in a browser");
+        Ok(IssuedWebCode { code, expires_ns, addresses: reachable_at(self.listen) })
+    }
+
+    /// Carries out a command as if it had come as a line, so that a page and a terminal never differ.
+    ///
+    /// # Errors
+    /// As [`super::ask`].
+    #[cfg(feature = "web")]
+    pub(crate) fn carry_out<C: AdminCommand>(&self, command: &C) -> Result<C::Reply, ServerError> {
+        let line = command_line(command)?;
+        let command: Command = serde_json::from_slice(&line)
+            .map_err(|error| ServerError::Admin { reason: error.to_string() })?;
+        reply_in::<C>(&command.carry_out(self)?)
+    }
+}

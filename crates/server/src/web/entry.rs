@@ -1,0 +1,273 @@
+//! The way in and out: the first administrator, signing in, signing out, and the password asked for again.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use holdall_pages::{field, form, password};
+use maud::{Markup, html};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use super::passwords::{self, LEAST};
+use super::problem::Problem;
+use super::shared::Shared;
+use super::visitor::{From, Sent, SignedIn, Visitor, set_cookie};
+use crate::bounds::source::Source;
+
+/// Under what attempts at a code are counted; no account can be called so.
+const CODES: &str = "";
+/// Most characters of a name and of a password.
+const NAME_MOST: usize = 100;
+const PASSWORD_MOST: usize = 1000;
+
+#[derive(Deserialize)]
+pub(super) struct Credentials {
+    name: String,
+    password: Zeroizing<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewAccount {
+    code: Zeroizing<String>,
+    name: String,
+    password: Zeroizing<String>,
+    again: Zeroizing<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Nothing {}
+
+/// What is at the top for whoever is not signed in: where to sign in, or how to begin.
+pub(super) async fn welcome(shared: &Arc<Shared>, visitor: &Visitor) -> Response {
+    let inner = Arc::clone(shared);
+    let accounts = shared.state.quick_work.run(move || Ok(inner.state.accounts.web_accounts()));
+    let is_begun = match accounts.await {
+        Ok((Ok(accounts), _)) => !accounts.is_empty(),
+        Ok((Err(error), _)) => return Problem::from(error).into_response(),
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    let page = match is_begun {
+        true => shared.open_page("Sign in", sign_in_form(shared, visitor, None)),
+        false => shared.open_page("This is a holdall server", how_to_begin()),
+    };
+    visitor.remember(shared, page)
+}
+
+fn sign_in_form(shared: &Shared, visitor: &Visitor, wrong: Option<&str>) -> Markup {
+    let fields = html! {
+        (field("name", "Name", "username"))
+        (password("password", "Password", "current-password"))
+        button { "Sign in" }
+    };
+    html! {
+        @if let Some(wrong) = wrong { p class="notice bad" role="alert" { (wrong) } }
+        (form("/sign-in", &shared.sessions.token(&visitor.cookie), &fields))
+        p class="faint" {
+            "Password forgotten? " code { "holdall admin web-code" } " on the server makes a code for "
+            a href="/setup" { "a new one" } "."
+        }
+    }
+}
+
+fn how_to_begin() -> Markup {
+    html! {
+        p { "It keeps backups and cannot read them. Nobody looks after it in a browser yet." }
+        ol {
+            li { "On the server, run " code { "holdall admin web-code" } ". It prints a code that is good for an hour." }
+            li { a href="/setup" { "Type the code in here" } " and choose a name and a password." }
+        }
+        p class="faint" { "Machines are let in by " code { "holdall invite" } " there and " code { "holdall pair" } " on the machine." }
+    }
+}
+
+/// Where the first administrator, or one who forgot the password, begins.
+pub(super) async fn show_setup(State(shared): State<Arc<Shared>>, visitor: Visitor) -> Response {
+    let page = shared.open_page("Become an administrator", setup_form(&shared, &visitor, None));
+    visitor.remember(&shared, page)
+}
+
+fn setup_form(shared: &Shared, visitor: &Visitor, wrong: Option<&str>) -> Markup {
+    let fields = html! {
+        (field("code", "Code", "one-time-code"))
+        (field("name", "Your name here", "username"))
+        (password("password", &format!("Password, at least {LEAST} characters"), "new-password"))
+        (password("again", "The same password again", "new-password"))
+        button { "Begin" }
+    };
+    html! {
+        @if let Some(wrong) = wrong { p class="notice bad" role="alert" { (wrong) } }
+        p { code { "holdall admin web-code" } " on the server makes the code. A name that is known gets the new password." }
+        (form("/setup", &shared.sessions.token(&visitor.cookie), &fields))
+    }
+}
+
+/// Makes an account for whoever has the code, and signs them in.
+pub(super) async fn set_up(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    visitor: Visitor,
+    Sent(new): Sent<NewAccount>,
+) -> Response {
+    let name = new.name.trim().to_owned();
+    let length = new.password.chars().count();
+    let wrong = if name.is_empty() || name.chars().count() > NAME_MOST {
+        Some("Choose a name of 1 to 100 characters.".to_owned())
+    } else if !(LEAST..=PASSWORD_MOST).contains(&length) {
+        Some(format!("Choose a password of {LEAST} to {PASSWORD_MOST} characters."))
+    } else if *new.password != *new.again {
+        Some("The two passwords differ.".to_owned())
+    } else {
+        None
+    };
+    if let Some(wrong) = wrong {
+        return refused(
+            &shared,
+            "Become an administrator",
+            setup_form(&shared, &visitor, Some(&wrong)),
+        );
+    }
+    match make_account(&shared, source, name, new).await {
+        Ok(name) => begin(&shared, &visitor, &name),
+        Err(Wrong::Known(words)) => {
+            refused(&shared, "Become an administrator", setup_form(&shared, &visitor, Some(&words)))
+        }
+        Err(Wrong::Other(problem)) => problem.into_response(),
+    }
+}
+
+/// Why an attempt came to nothing.
+enum Wrong {
+    /// As the form says.
+    Known(String),
+    Other(Problem),
+}
+
+impl<E: Into<Problem>> std::convert::From<E> for Wrong {
+    fn from(error: E) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+async fn make_account(
+    shared: &Arc<Shared>,
+    source: Source,
+    name: String,
+    new: NewAccount,
+) -> Result<String, Wrong> {
+    attempt(shared, CODES, source)?;
+    let inner = Arc::clone(shared);
+    let (made, _) = shared
+        .stretching
+        .run(move || {
+            Ok((|| {
+                let accounts = &inner.state.accounts;
+                if !accounts.use_web_code(&new.code)? {
+                    return Ok(None);
+                }
+                accounts.put_web_account(passwords::account(
+                    &name,
+                    &new.password,
+                    inner.now_ns(),
+                )?)?;
+                inner.state.log("somebody became an administrator in a browser, by a code");
+                Ok(Some(name))
+            })())
+        })
+        .await?;
+    let made: Result<_, crate::ServerError> = made;
+    let Some(name) = made? else {
+        return Err(Wrong::Known("That code is wrong, used, or older than an hour.".to_owned()));
+    };
+    shared.backoff.forget(CODES, source);
+    shared.sessions.end_all_of(&name);
+    Ok(name)
+}
+
+/// Signs somebody in.
+pub(super) async fn sign_in(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    visitor: Visitor,
+    Sent(given): Sent<Credentials>,
+) -> Response {
+    let name = given.name.trim().to_owned();
+    match check_password(&shared, source, &name, given.password).await {
+        Ok(()) => begin(&shared, &visitor, &name),
+        Err(Wrong::Known(words)) => {
+            refused(&shared, "Sign in", sign_in_form(&shared, &visitor, Some(&words)))
+        }
+        Err(Wrong::Other(problem)) => problem.into_response(),
+    }
+}
+
+/// Asks for the password of who is signed in once more, before something is destroyed.
+pub(super) async fn check_again(
+    shared: &Arc<Shared>,
+    source: Source,
+    who: &SignedIn,
+    password: Zeroizing<String>,
+) -> Result<(), Problem> {
+    check_password(shared, source, &who.account, password).await.map_err(|wrong| match wrong {
+        Wrong::Known(words) => Problem::forbidden(&words),
+        Wrong::Other(problem) => problem,
+    })
+}
+
+async fn check_password(
+    shared: &Arc<Shared>,
+    source: Source,
+    name: &str,
+    password: Zeroizing<String>,
+) -> Result<(), Wrong> {
+    // What is no name and no password anyway costs nothing.
+    let is_one =
+        !name.is_empty() && name.len() <= 4 * NAME_MOST && password.len() <= 4 * PASSWORD_MOST;
+    let wrong = || Wrong::Known("That name or password is wrong.".to_owned());
+    if !is_one {
+        return Err(wrong());
+    }
+    attempt(shared, name, source)?;
+    let (inner, of) = (Arc::clone(shared), name.to_owned());
+    let check = move || {
+        let accounts = inner.state.accounts.web_accounts()?;
+        passwords::is_of(accounts.iter().find(|account| account.name == of), &password)
+    };
+    let (is_right, _) = shared.stretching.run(move || Ok(check())).await?;
+    if !is_right? {
+        shared.state.log(&format!("a sign-in in a browser was refused, from {source}"));
+        return Err(wrong());
+    }
+    shared.backoff.forget(name, source);
+    Ok(())
+}
+
+fn attempt(shared: &Shared, name: &str, source: Source) -> Result<(), Wrong> {
+    let wait =
+        |seconds| Wrong::Known(format!("Too many attempts. Try again in {seconds} seconds."));
+    shared.backoff.begin(name, source, shared.running_ns()).map_err(wait)
+}
+
+/// Begins a session under a new cookie; what was under the old one is over.
+fn begin(shared: &Shared, visitor: &Visitor, name: &str) -> Response {
+    shared.sessions.end(&visitor.cookie);
+    match shared.sessions.begin(name, shared.running_ns()) {
+        Ok(cookie) => (set_cookie(shared, &cookie), Redirect::to("/")).into_response(),
+        Err(error) => Problem::from(error).into_response(),
+    }
+}
+
+fn refused(shared: &Shared, title: &str, content: Markup) -> Response {
+    (StatusCode::FORBIDDEN, shared.open_page(title, content)).into_response()
+}
+
+/// Ends the session.
+pub(super) async fn sign_out(
+    State(shared): State<Arc<Shared>>,
+    who: SignedIn,
+    Sent(_): Sent<Nothing>,
+) -> Response {
+    shared.sessions.end(&who.cookie);
+    (set_cookie(&shared, ""), Redirect::to("/")).into_response()
+}

@@ -1,0 +1,191 @@
+//! One machine: its snapshots as far as a server without keys knows them, its rights, its quota, deletions that wait, and
+//! the end of its right to come.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use holdall_meter::{count, size};
+use holdall_pages::{columns, form, name, password};
+use maud::{Markup, html};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use super::entry::{self, Nothing};
+use super::problem::Problem;
+use super::shared::Shared;
+use super::visitor::{From, Sent, SignedIn};
+use super::words::{Known, time};
+use crate::ServerError;
+use crate::admin::{
+    Administration, Cancel, Deletion, ListDeletions, ListSnapshots, Pace, Revoke, Rights, SetQuota,
+};
+
+/// Days of the picture.
+const DAYS: i64 = 30;
+/// Most snapshots that are listed.
+const LISTED: usize = 200;
+/// Letters of a snapshot's id, as on a terminal.
+const ID_SHOWN: usize = 10;
+
+#[derive(Deserialize)]
+pub(super) struct Confirmed {
+    password: Zeroizing<String>,
+}
+
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    who: SignedIn,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    check_id(&id)?;
+    let (known, deletions) = shared.administer(Pace::Usual, move |on| read(on, &id)).await?;
+    let title = known.machine.name.clone();
+    let content = page(&known, &deletions, &who.token, shared.now_ns());
+    Ok(who.page(&shared, &title, content))
+}
+
+/// A page is of one machine, by its whole id: names change.
+fn check_id(id: &str) -> Result<(), Problem> {
+    match id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(()),
+        false => Err(Problem::not_found("There is no such machine.")),
+    }
+}
+
+fn read(on: &Administration<'_>, id: &str) -> Result<(Known, Vec<Deletion>), ServerError> {
+    let machine = on.carry_out(&Rights { machine: id.to_owned(), right: None })?;
+    let name = machine.repository.clone();
+    let repository = on.carry_out(&SetQuota { repository: name.clone(), quota: None })?;
+    let snapshots = match repository.id {
+        Some(_) => on.carry_out(&ListSnapshots { repository: name.clone() })?.snapshots,
+        None => Vec::new(),
+    };
+    let mut deletions = on.carry_out(&ListDeletions {})?.deletions;
+    deletions.retain(|deletion| deletion.repository == name);
+    Ok((Known { machine, repository: Some(repository), snapshots }, deletions))
+}
+
+fn page(known: &Known, deletions: &[Deletion], token: &str, now_ns: i64) -> Markup {
+    let (light, sentence) = known.sentence(now_ns);
+    html! {
+        p { (light.markup()) " " (name(&sentence)) }
+        @for (_, alert) in known.alerts() { p class="notice look" { (name(&alert)) } }
+        (facts(known))
+        h2 { "Snapshots" }
+        (snapshots(known, now_ns))
+        h2 { "Deletions that wait" }
+        (waiting(deletions, token))
+        @if !known.machine.revoked { (revoking(known, token)) }
+    }
+}
+
+fn facts(known: &Known) -> Markup {
+    let machine = &known.machine;
+    let right = if machine.revoked { "revoked".to_owned() } else { machine.right.to_string() };
+    let quota = known.repository.as_ref().and_then(|repository| repository.quota_bytes);
+    html! {
+        dl class="facts" {
+            div { dt { "Right" } dd { (right) } }
+            div { dt { "Stored" } dd { (size(known.stored_bytes())) } }
+            div { dt { "Quota" } dd { (quota.map_or_else(|| "none".to_owned(), size)) } }
+            div { dt { "Repository" } dd { (name(&machine.repository)) } }
+            div { dt { "Paired" } dd { (time(machine.created_ns)) } }
+            div { dt { "Last here" } dd { @match machine.last_seen_ns { Some(ns) => (time(ns)), None => "never" } } }
+        }
+    }
+}
+
+fn snapshots(known: &Known, now_ns: i64) -> Markup {
+    if known.snapshots.is_empty() {
+        return html! { p { "None yet." } };
+    }
+    let older = known.snapshots.len().saturating_sub(LISTED);
+    html! {
+        (columns(&known.chart("days", DAYS, now_ns)))
+        p class="faint" { "The server has no keys: it knows when a snapshot came, and not what is in it." }
+        table {
+            thead { tr { th { "Came" } th { "Snapshot" } } }
+            tbody {
+                @for snapshot in known.snapshots.iter().rev().take(LISTED) {
+                    tr {
+                        td {
+                            (time(snapshot.received_ns))
+                            @if let Some(taken_ns) = snapshot.taken_ns { ", a copy of " (time(taken_ns)) }
+                        }
+                        td { code { (snapshot.id.get(..ID_SHOWN).unwrap_or(&snapshot.id)) } }
+                    }
+                }
+            }
+        }
+        @if older > 0 { p class="faint" { "And " (count(older as u64)) " older ones." } }
+    }
+}
+
+/// Deletions that wait, each with a button that takes it back.
+pub(super) fn waiting(deletions: &[Deletion], token: &str) -> Markup {
+    if deletions.is_empty() {
+        return html! { p { "None." } };
+    }
+    html! {
+        ul class="lights" {
+            @for deletion in deletions {
+                li {
+                    span { (deletion.number) }
+                    div {
+                        p { (what(deletion)) " of " (name(&deletion.repository)) ", on " (time(deletion.due_ns)) "." }
+                        (form(
+                            &format!("/deletions/{}/cancel", deletion.number),
+                            token,
+                            &html! { button { "Cancel this deletion" } },
+                        ))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn what(deletion: &Deletion) -> String {
+    match deletion.superseded {
+        Some(superseded) => holdall_meter::counted(superseded.blocks, "block"),
+        None => holdall_meter::counted(deletion.snapshots.len() as u64, "snapshot"),
+    }
+}
+
+fn revoking(known: &Known, token: &str) -> Markup {
+    let fields = html! {
+        (password("password", "Your password once more", "current-password"))
+        button class="grave" { "Revoke" }
+    };
+    html! {
+        h2 { "Lock this machine out" }
+        p { "None of its keys will be let in from then on. Its backups stay." }
+        (form(&format!("/machines/{}/revoke", known.machine.id), token, &fields))
+    }
+}
+
+/// Takes a deletion back.
+pub(super) async fn cancel(
+    State(shared): State<Arc<Shared>>,
+    _: SignedIn,
+    Path(number): Path<u64>,
+    Sent(_): Sent<Nothing>,
+) -> Result<Response, Problem> {
+    shared.ask(Cancel { number }).await?;
+    Ok(Redirect::to("/").into_response())
+}
+
+/// Locks a machine out, once the password was given again.
+pub(super) async fn revoke(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    who: SignedIn,
+    Path(id): Path<String>,
+    Sent(confirmed): Sent<Confirmed>,
+) -> Result<Response, Problem> {
+    check_id(&id)?;
+    entry::check_again(&shared, source, &who, confirmed.password).await?;
+    shared.ask(Revoke { machine: id.clone() }).await?;
+    Ok(Redirect::to(&format!("/machines/{id}")).into_response())
+}

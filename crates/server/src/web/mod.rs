@@ -1,0 +1,123 @@
+//! Pages for browsers: what an administrator sees of the server, without keys, behind the same admission as machines.
+//!
+//! ```text
+//! http::connection (no key) -> mod -> guard (Host, Origin, policy) -> router
+//!                                                     |-> entry (setup, sign-in, sign-out)
+//!                                                     '-> overview, machine -> admin (the commands of `holdall admin`)
+//! ```
+//!
+//! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
+//! guessing down, `passwords` stretches. `words` says in a sentence how a machine is, `problem` what went wrong.
+//!
+//! All state comes from administrator's commands: a page knows nothing that `holdall admin` does not, and there is no
+//! second way to change anything.
+
+mod backoff;
+mod entry;
+mod guard;
+mod machine;
+mod overview;
+mod passwords;
+mod problem;
+mod sessions;
+mod shared;
+mod visitor;
+mod words;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::DefaultBodyLimit;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use holdall_pages::{ICON, ICON_PATH, STYLE, STYLE_PATH};
+use holdall_protocol::wire::Route;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use tokio::time::timeout;
+use tower_service::Service;
+
+use crate::ServerError;
+use crate::bounds::source::Source;
+use crate::state::ServerState;
+use problem::Problem;
+use shared::Shared;
+
+/// Threads that only pages need: one stretches passwords, so that guessing takes no more than one processor.
+pub(crate) const WORKERS: usize = 1;
+/// Most bytes of a form.
+const FORM_MAX_BYTES: usize = 16 << 10;
+/// How long an answer may take, its form read and its repositories opened.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The pages of one server.
+pub(crate) struct Web {
+    shared: Arc<Shared>,
+    router: Router,
+}
+
+impl Web {
+    /// Pages about `state`, for browsers that reach this computer by its own names or by `names`.
+    pub(crate) fn new(state: &Arc<ServerState>, names: Vec<String>) -> Result<Self, ServerError> {
+        let shared = Arc::new(Shared::new(Arc::clone(state), names)?);
+        let router = Router::new()
+            .route("/", get(overview::show))
+            .route("/setup", get(entry::show_setup).post(entry::set_up))
+            .route("/sign-in", post(entry::sign_in))
+            .route("/sign-out", post(entry::sign_out))
+            .route("/machines/{id}", get(machine::show))
+            .route("/machines/{id}/revoke", post(machine::revoke))
+            .route("/deletions/{number}/cancel", post(machine::cancel))
+            .route(STYLE_PATH, get(|| file("text/css; charset=utf-8", STYLE)))
+            .route(ICON_PATH, get(|| file("image/svg+xml", ICON)))
+            .fallback(|| async { Problem::not_found("There is no such page.") })
+            .layer(DefaultBodyLimit::max(FORM_MAX_BYTES))
+            .with_state(Arc::clone(&shared));
+        Ok(Self { shared, router })
+    }
+
+    /// Answers a browser's request. What is for machines, or for who looks whether the server lives, is given back.
+    pub(crate) async fn answer(
+        &self,
+        source: Source,
+        request: Request<Incoming>,
+    ) -> Result<Response<Bytes>, Request<Incoming>> {
+        let path = request.uri().path_and_query().map_or("", |path| path.as_str());
+        if path == "/healthz" || Route::parse(request.method().as_str(), path).is_some() {
+            return Err(request);
+        }
+        let answered = match guard::check(&self.shared.hosts, &request) {
+            Ok(()) => self.routed(source, request).await,
+            Err(problem) => problem.into_response(),
+        };
+        let (mut head, body) = answered.into_parts();
+        guard::protect(&mut head.headers);
+        // All of a page is in memory already.
+        let bytes = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        Ok(Response::from_parts(head, bytes))
+    }
+
+    async fn routed(&self, source: Source, request: Request<Incoming>) -> Response<Body> {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(source);
+        let mut router = self.router.clone();
+        match timeout(PATIENCE, router.call(request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(never)) => match never {},
+            Err(_) => {
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, "The server is busy. Try again.")
+                    .into_response()
+            }
+        }
+    }
+}
+
+/// A file that is the same for everybody.
+async fn file(content_type: &'static str, content: &'static str) -> impl IntoResponse {
+    ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, "private, max-age=300")], content)
+}

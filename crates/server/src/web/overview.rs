@@ -1,0 +1,126 @@
+//! The overview: a light and a sentence for each machine, room, and deletions that wait.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use holdall_meter::{counted, size};
+use holdall_pages::{Light, name, sparkline};
+use maud::{Markup, html};
+
+use super::entry;
+use super::machine::waiting;
+use super::problem::Problem;
+use super::shared::Shared;
+use super::visitor::Visitor;
+use super::words::Known;
+use crate::ServerError;
+use crate::admin::{
+    Administration, Deletion, ListDeletions, ListMachines, ListRepositories, ListSnapshots, Pace,
+};
+
+/// Days of the line beside each machine.
+const DAYS: i64 = 14;
+
+/// What the overview is made of.
+struct Overview {
+    machines: Vec<Known>,
+    /// Repositories of no machine, as of one whose account was lost.
+    others: Vec<String>,
+    deletions: Vec<Deletion>,
+    stored_bytes: u64,
+    free_bytes: Option<u64>,
+}
+
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    visitor: Visitor,
+) -> Result<Response, Problem> {
+    let who = match visitor.signed_in(&shared) {
+        Ok(who) => who,
+        Err(visitor) => return Ok(entry::welcome(&shared, &visitor).await),
+    };
+    let overview = shared.administer(Pace::Usual, read).await?;
+    let content = page(&overview, &who.token, shared.now_ns());
+    Ok(who.page(&shared, "Overview", content))
+}
+
+fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
+    let mut repositories = on.carry_out(&ListRepositories {})?.repositories;
+    let stored_bytes = repositories.iter().map(|one| one.stored_bytes).sum();
+    let machines = on.carry_out(&ListMachines {})?.machines.into_iter().map(|machine| {
+        let at = repositories.iter().position(|one| one.name == machine.repository);
+        let repository = at.map(|at| repositories.swap_remove(at));
+        // What keeps them from being listed is in the repository's entry.
+        let asked = ListSnapshots { repository: machine.repository.clone() };
+        let is_there = repository.as_ref().is_some_and(|one| one.id.is_some());
+        let snapshots = is_there.then(|| on.carry_out(&asked).ok()).flatten();
+        let snapshots = snapshots.map(|all| all.snapshots).unwrap_or_default();
+        Known { machine, repository, snapshots }
+    });
+    let machines = machines.collect();
+    Ok(Overview {
+        machines,
+        others: repositories.into_iter().map(|one| one.name).collect(),
+        deletions: on.carry_out(&ListDeletions {})?.deletions,
+        stored_bytes,
+        free_bytes: holdall_sys::disk::free_bytes_if_told(&on.stores.folder_of_all())
+            .ok()
+            .flatten(),
+    })
+}
+
+fn page(overview: &Overview, token: &str, now_ns: i64) -> Markup {
+    let said: Vec<_> = overview.machines.iter().map(|one| (one, one.sentence(now_ns))).collect();
+    let worst = said.iter().map(|(_, (light, _))| *light).max();
+    html! {
+        p class="notice" { (worst.unwrap_or(Light::Off).markup()) " " (summary(worst)) }
+        (facts(overview))
+        h2 { "Machines" }
+        @if overview.machines.is_empty() {
+            p { "No machine yet: " code { "holdall invite" } " on the server lets one in." }
+        }
+        ul class="lights" {
+            @for (at, (known, (light, sentence))) in said.iter().enumerate() {
+                li {
+                    (light.markup())
+                    div {
+                        a href=(format!("/machines/{}", known.machine.id)) { (name(&known.machine.name)) }
+                        p { (name(sentence)) }
+                    }
+                    @if !known.snapshots.is_empty() {
+                        (sparkline(&known.chart(&format!("machine-{at}"), DAYS, now_ns)))
+                    }
+                }
+            }
+        }
+        @if !overview.others.is_empty() {
+            h2 { "Repositories of no machine" }
+            ul { @for other in &overview.others { li { (name(other)) } } }
+        }
+        h2 { "Deletions that wait" }
+        (waiting(&overview.deletions, token))
+    }
+}
+
+fn summary(worst: Option<Light>) -> &'static str {
+    match worst {
+        None => "Nothing is backed up here yet.",
+        Some(Light::Off) => "No machine is backed up at present.",
+        Some(Light::Good) => "All is well.",
+        Some(Light::Look) => "Something needs a look.",
+        Some(Light::Bad) => "Something is wrong.",
+    }
+}
+
+fn facts(overview: &Overview) -> Markup {
+    let left = overview.free_bytes.map_or_else(|| "unknown".to_owned(), size);
+    html! {
+        dl class="facts" {
+            div { dt { "Stored" } dd { (size(overview.stored_bytes)) } }
+            div { dt { "Left on the disk" } dd { (left) } }
+            div { dt { "Machines" } dd { (overview.machines.len()) } }
+            div { dt { "Waiting" } dd { (counted(overview.deletions.len() as u64, "deletion")) } }
+        }
+    }
+}

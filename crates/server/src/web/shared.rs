@@ -1,0 +1,88 @@
+//! What all pages share.
+
+use std::sync::Arc;
+
+use axum::response::{Html, IntoResponse, Response};
+use holdall_pages::{Account, Page};
+use maud::Markup;
+
+use super::WORKERS;
+use super::backoff::Backoff;
+use super::guard::Hosts;
+use super::problem::Problem;
+use super::sessions::Sessions;
+use crate::ServerError;
+use crate::admin::{AdminCommand, Administration, Pace};
+use crate::bounds::work::Work;
+use crate::state::ServerState;
+
+pub(super) struct Shared {
+    pub(super) state: Arc<ServerState>,
+    pub(super) sessions: Sessions,
+    pub(super) backoff: Backoff,
+    pub(super) hosts: Hosts,
+    /// Where passwords are stretched.
+    pub(super) stretching: Work,
+}
+
+impl Shared {
+    pub(super) fn new(state: Arc<ServerState>, names: Vec<String>) -> Result<Self, ServerError> {
+        Ok(Self {
+            sessions: Sessions::new()?,
+            backoff: Backoff::default(),
+            hosts: Hosts::new(&state.name, names),
+            stretching: Work::new(WORKERS, 0),
+            state,
+        })
+    }
+
+    /// Now, by a clock that only runs.
+    pub(super) fn running_ns(&self) -> i64 {
+        self.state.accounts.clock().running_ns()
+    }
+
+    /// Now, in nanoseconds since 1970 UTC.
+    pub(super) fn now_ns(&self) -> i64 {
+        self.state.accounts.clock().now_ns()
+    }
+
+    /// Has one command carried out.
+    pub(super) async fn ask<C>(&self, command: C) -> Result<C::Reply, Problem>
+    where
+        C: AdminCommand + Send + 'static,
+        C::Reply: Send + 'static,
+    {
+        self.administer(C::PACE, move |on| on.carry_out(&command)).await
+    }
+
+    /// Has several carried out, one after the other.
+    pub(super) async fn administer<T: Send + 'static>(
+        &self,
+        pace: Pace,
+        work: impl FnOnce(&Administration<'_>) -> Result<T, ServerError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let state = Arc::clone(&self.state);
+        let threads = match pace {
+            Pace::Quick => &self.state.quick_work,
+            Pace::Usual | Pace::Long => &self.state.work,
+        };
+        let (done, _) = threads.run(move || Ok(state.administer(|all| work(&all)))).await?;
+        Ok(done?)
+    }
+
+    /// A page for anybody.
+    pub(super) fn open_page(&self, title: &str, content: Markup) -> Response {
+        self.html(title, None, content)
+    }
+
+    /// A page for whoever that is.
+    pub(super) fn html(
+        &self,
+        title: &str,
+        account: Option<Account<'_>>,
+        content: Markup,
+    ) -> Response {
+        let page = Page { title, server: &self.state.name, account, content };
+        Html(page.html()).into_response()
+    }
+}
