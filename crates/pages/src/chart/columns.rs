@@ -5,14 +5,14 @@ use maud::{Markup, html};
 use super::{Chart, place};
 
 const WIDTH: f64 = 600.0;
-const HEIGHT: f64 = 120.0;
-/// Below the columns, for the first and the last label.
-const LABELS: f64 = 20.0;
+const HEIGHT: f64 = 101.0;
+/// Below the columns, for half of the axis's width.
+const EDGE: f64 = 1.0;
 
 /// Draws a chart as columns, with its table.
 pub fn columns(chart: &Chart<'_>) -> Markup {
     let (greatest, count) = (chart.greatest(), chart.points.len().max(1) as f64);
-    let (step, room) = (WIDTH / count, HEIGHT - LABELS);
+    let (step, room) = (WIDTH / count, HEIGHT - EDGE);
     let inside = html! {
         @for (at, point) in chart.points.iter().enumerate() {
             @let high = point.height() / greatest * room;
@@ -22,14 +22,21 @@ pub fn columns(chart: &Chart<'_>) -> Markup {
             }
         }
         line class="axis" x1="0" y1=(place(room)) x2=(place(WIDTH)) y2=(place(room)) {}
-        @if let Some(first) = chart.points.first() {
-            text class="label" x="0" y=(place(HEIGHT - 4.0)) { (first.label) }
-        }
-        @if let [_, .., last] = &chart.points[..] {
-            text class="label end" x=(place(WIDTH)) y=(place(HEIGHT - 4.0)) { (last.label) }
+    };
+    // Letters within the picture would shrink with it.
+    let ends = html! {
+        div class="ends" aria-hidden="true" {
+            @if let Some(first) = chart.points.first() { span { (first.label) } }
+            @if let [_, .., last] = &chart.points[..] { span { (last.label) } }
         }
     };
-    html! { div class="chart" { (chart.svg("columns", (WIDTH, HEIGHT), &inside)) (chart.table()) } }
+    html! {
+        div class="chart" {
+            (chart.svg("columns", (WIDTH, HEIGHT), &inside))
+            (ends)
+            (chart.table())
+        }
+    }
 }
 
 #[cfg(test)]

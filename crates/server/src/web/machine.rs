@@ -41,7 +41,7 @@ pub(super) async fn show(
     check_id(&id)?;
     let (known, deletions) = shared.administer(Pace::Usual, move |on| read(on, &id)).await?;
     let title = known.machine.name.clone();
-    let content = page(&known, &deletions, &who.token, shared.now_ns());
+    let content = page(&known, &deletions, &who, shared.now_ns());
     Ok(who.page(&shared, &title, content))
 }
 
@@ -66,7 +66,7 @@ fn read(on: &Administration<'_>, id: &str) -> Result<(Known, Vec<Deletion>), Ser
     Ok((Known { machine, repository: Some(repository), snapshots }, deletions))
 }
 
-fn page(known: &Known, deletions: &[Deletion], token: &str, now_ns: i64) -> Markup {
+fn page(known: &Known, deletions: &[Deletion], who: &SignedIn, now_ns: i64) -> Markup {
     let (light, sentence) = known.sentence(now_ns);
     html! {
         p { (light.markup()) " " (name(&sentence)) }
@@ -75,8 +75,8 @@ fn page(known: &Known, deletions: &[Deletion], token: &str, now_ns: i64) -> Mark
         h2 { "Snapshots" }
         (snapshots(known, now_ns))
         h2 { "Deletions that wait" }
-        (waiting(deletions, token))
-        @if !known.machine.revoked { (revoking(known, token)) }
+        (waiting(deletions, &who.token))
+        @if !known.machine.revoked { (revoking(known, who)) }
     }
 }
 
@@ -153,15 +153,17 @@ fn what(deletion: &Deletion) -> String {
     }
 }
 
-fn revoking(known: &Known, token: &str) -> Markup {
+fn revoking(known: &Known, who: &SignedIn) -> Markup {
     let fields = html! {
+        // Whose password it is, for what fills it in.
+        input type="text" name="name" autocomplete="username" value=(who.account) hidden;
         (password("password", "Your password once more", "current-password"))
         button class="grave" { "Revoke" }
     };
     html! {
         h2 { "Lock this machine out" }
         p { "None of its keys will be let in from then on. Its backups stay." }
-        (form(&format!("/machines/{}/revoke", known.machine.id), token, &fields))
+        (form(&format!("/machines/{}/revoke", known.machine.id), &who.token, &fields))
     }
 }
 

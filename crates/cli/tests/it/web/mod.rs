@@ -1,6 +1,8 @@
 //! The server's pages, by a client that speaks to them as a browser does, with real machines and backups behind them.
 
 mod client;
+mod relay;
+mod seen;
 
 use serde_json::Value;
 
