@@ -16,6 +16,7 @@ mod entries;
 mod invite;
 mod keeping;
 mod machine;
+mod metrics_token;
 mod names;
 mod newest;
 mod pairing;

@@ -30,7 +30,7 @@ struct CodeRow {
 impl Accounts {
     /// Makes a code in the place of any before it, and says until when it is accepted.
     pub(crate) fn make_web_code(&self) -> Result<(Zeroizing<String>, i64), ServerError> {
-        let code = new_code()?;
+        let code = random_letters(LETTERS, GROUP)?;
         let made_ns = self.now_ns();
         let row = CodeRow { hash: hash_of(&code), made_ns };
         let row = serde_json::to_string(&row)
@@ -60,17 +60,18 @@ fn hash_of(code: &str) -> [u8; 32] {
     blake3::derive_key("holdall v1 web code", code.as_bytes())
 }
 
-fn new_code() -> Result<Zeroizing<String>, ServerError> {
-    let mut bytes = Zeroizing::new([0; LETTERS]);
+/// So many random letters, 5 bits each, with a hyphen between groups of so many.
+pub(super) fn random_letters(count: usize, group: usize) -> Result<Zeroizing<String>, ServerError> {
+    let mut bytes = Zeroizing::new(vec![0; count]);
     random(&mut bytes[..])?;
-    let mut code = Zeroizing::new(String::with_capacity(LETTERS + LETTERS / GROUP));
+    let mut letters = Zeroizing::new(String::with_capacity(count + count / group));
     for (at, byte) in bytes.iter().enumerate() {
-        if at > 0 && at.is_multiple_of(GROUP) {
-            code.push('-');
+        if at > 0 && at.is_multiple_of(group) {
+            letters.push('-');
         }
-        code.push(char::from(ALPHABET[usize::from(byte % 32)]));
+        letters.push(char::from(ALPHABET[usize::from(byte % 32)]));
     }
-    Ok(code)
+    Ok(letters)
 }
 
 /// A code as it was made, from what somebody typed: small letters, blanks and letters that look like digits do no harm.

@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use super::administration::Administration;
 use super::entries::{
-    AlsoRepair, Deletions, IssuedToken, IssuedWebCode, Keepings, Machines, Pruned, Quota, Renamed,
-    Repositories, RepositoryEntry, Resumed, Scrubbed, Snapshots, Thinning,
+    AlsoRepair, Deletions, IssuedMetricsToken, IssuedToken, IssuedWebCode, Keepings, Machines,
+    Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Scrubbed, Snapshots, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -231,6 +231,11 @@ commands! {
 
     /// Makes a code by which somebody becomes an administrator in a browser, once.
     MakeWebCode {}: "web-code", Quick, "web_code" IssuedWebCode, |on, _asked| on.web_code();
+
+    /// Makes a token with which metrics are read, in the place of the one before.
+    MakeMetricsToken {}: "metrics-token", Quick, "metrics_token" IssuedMetricsToken, |on, _asked| {
+        on.metrics_token()
+    };
 
     /// Has the rules of a repository go on after an alarm, and tells that.
     Resume {

@@ -91,6 +91,15 @@ pub struct IssuedWebCode {
     pub addresses: Vec<String>,
 }
 
+/// A token with which metrics are read.
+///
+/// Secret: no `Debug`.
+#[derive(Serialize, Deserialize)]
+pub struct IssuedMetricsToken {
+    /// What to hand over.
+    pub token: Zeroizing<String>,
+}
+
 /// All snapshots of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshots {

@@ -49,15 +49,15 @@ pub use crate::accounts::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, 
 pub(crate) use administration::Administration;
 pub use commands::{
     AdminCommand, BackupIdentity, Cancel, Forget, Invite, ListDeletions, ListKeeping, ListMachines,
-    ListRepositories, ListSnapshots, MakeToken, MakeWebCode, Only, Pace, Prune, Remove, Rename,
-    Resume, Revoke, Rights, Scrub, SetKeeping, SetQuota, Thin, WantedKeeping,
+    ListRepositories, ListSnapshots, MakeMetricsToken, MakeToken, MakeWebCode, Only, Pace, Prune,
+    Remove, Rename, Resume, Revoke, Rights, Scrub, SetKeeping, SetQuota, Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, error_line};
 use commands::{Line, command_line, reply_in};
 pub use entries::{
-    AlsoRepair, Deletions, IssuedToken, IssuedWebCode, Keepings, Machines, Pruned, PrunedEntry,
-    Quota, Renamed, Repositories, RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry,
-    Snapshots, Thinning,
+    AlsoRepair, Deletions, IssuedMetricsToken, IssuedToken, IssuedWebCode, Keepings, Machines,
+    Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Scrubbed,
+    ScrubbedEntry, SnapshotEntry, Snapshots, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};

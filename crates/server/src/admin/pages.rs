@@ -4,7 +4,7 @@
 use super::administration::Administration;
 #[cfg(feature = "web")]
 use super::commands::{AdminCommand, Command, command_line, reply_in};
-use super::entries::{IssuedWebCode, SnapshotEntry, Snapshots};
+use super::entries::{IssuedMetricsToken, IssuedWebCode, SnapshotEntry, Snapshots};
 use crate::ServerError;
 use crate::addresses::reachable_at;
 
@@ -18,14 +18,18 @@ impl Administration<'_> {
 
     /// Makes a code for the pages.
     pub(super) fn web_code(&self) -> Result<IssuedWebCode, ServerError> {
-        if !cfg!(feature = "web") {
-            return Err(ServerError::refused(
-                "this holdall was built without its pages; build it with `--features web`",
-            ));
-        }
+        refuse_without_pages()?;
         let (code, expires_ns) = self.accounts.make_web_code()?;
         self.log("made a code for the pages in a browser");
         Ok(IssuedWebCode { code, expires_ns, addresses: reachable_at(self.listen) })
+    }
+
+    /// Makes a token for metrics.
+    pub(super) fn metrics_token(&self) -> Result<IssuedMetricsToken, ServerError> {
+        refuse_without_pages()?;
+        let token = self.accounts.make_metrics_token()?;
+        self.log("made a token for metrics");
+        Ok(IssuedMetricsToken { token })
     }
 
     /// Carries out a command as if it had come as a line, so that a page and a terminal never differ.
@@ -39,4 +43,12 @@ impl Administration<'_> {
             .map_err(|error| ServerError::Admin { reason: error.to_string() })?;
         reply_in::<C>(&command.carry_out(self)?)
     }
+}
+
+fn refuse_without_pages() -> Result<(), ServerError> {
+    if cfg!(feature = "web") {
+        return Ok(());
+    }
+    let reason = "this holdall was built without its pages; build it with `--features web`";
+    Err(ServerError::refused(reason))
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! http::connection (no key) -> mod -> guard (Host, Origin, policy) -> router
 //!                                                     |-> entry (setup, sign-in, sign-out)
+//!                                                     |-> metrics, for Prometheus
 //!                                                     '-> overview, machine -> admin (the commands of `holdall admin`)
 //! ```
 //!
@@ -16,6 +17,7 @@ mod backoff;
 mod entry;
 mod guard;
 mod machine;
+mod metrics;
 mod overview;
 mod passwords;
 mod problem;
@@ -73,6 +75,7 @@ impl Web {
             .route("/machines/{id}", get(machine::show))
             .route("/machines/{id}/revoke", post(machine::revoke))
             .route("/deletions/{number}/cancel", post(machine::cancel))
+            .route("/metrics", get(metrics::show))
             .route(STYLE_PATH, get(|| file("text/css; charset=utf-8", STYLE)))
             .route(ICON_PATH, get(|| file("image/svg+xml", ICON)))
             .fallback(|| async { Problem::not_found("There is no such page.") })

@@ -23,13 +23,13 @@ use crate::admin::{
 const DAYS: i64 = 14;
 
 /// What the overview is made of.
-struct Overview {
-    machines: Vec<Known>,
+pub(super) struct Overview {
+    pub(super) machines: Vec<Known>,
     /// Repositories of no machine, as of one whose account was lost.
-    others: Vec<String>,
-    deletions: Vec<Deletion>,
-    stored_bytes: u64,
-    free_bytes: Option<u64>,
+    pub(super) others: Vec<String>,
+    pub(super) deletions: Vec<Deletion>,
+    pub(super) stored_bytes: u64,
+    pub(super) free_bytes: Option<u64>,
 }
 
 pub(super) async fn show(
@@ -45,7 +45,8 @@ pub(super) async fn show(
     Ok(who.page(&shared, "Overview", content))
 }
 
-fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
+/// Reads it, by the commands of an administrator.
+pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
     let mut repositories = on.carry_out(&ListRepositories {})?.repositories;
     let stored_bytes = repositories.iter().map(|one| one.stored_bytes).sum();
     let machines = on.carry_out(&ListMachines {})?.machines.into_iter().map(|machine| {

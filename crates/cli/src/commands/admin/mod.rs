@@ -3,6 +3,7 @@
 mod deletions;
 mod identity;
 mod machines;
+mod metrics_token;
 mod prune;
 mod quota;
 mod remove;
@@ -70,6 +71,7 @@ enum Verb {
     BackupIdentity(identity::BackupArgs),
     RestoreIdentity(identity::RestoreArgs),
     WebCode(web_code::Args),
+    MetricsToken(metrics_token::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -92,6 +94,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Token(args) => token::run(&args, &data, app),
         Verb::BackupIdentity(args) => identity::backup(&args, &data, app),
         Verb::RestoreIdentity(args) => identity::restore(&args, &data, app),
+        Verb::MetricsToken(args) => metrics_token::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }

@@ -225,3 +225,35 @@ fn another_name_is_answered_with_nothing_and_machines_and_monitoring_go_on() {
     assert_eq!(verb.header("content-type"), Some("application/json"));
     place.machine.ok(["backup", text(&place.machine.path("source"))]);
 }
+
+#[test]
+fn metrics_are_for_who_has_the_token_and_a_new_one_ends_the_old() {
+    let place = Place::new(HOSTILE);
+    let mut browser = place.browser();
+    let mut ask = |token: &str| {
+        let host = place.server.address();
+        let head =
+            format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n");
+        browser.ask(&head, "")
+    };
+    ask("").expect(401);
+    let token = || place.told(&["metrics-token"])[0]["token"].as_str().expect("a token").to_owned();
+    let first = token();
+    ask("holdall-metrics-0").expect(401);
+    let metrics = ask(&first).expect(200);
+    assert!(metrics.header("content-type").is_some_and(|kind| kind.contains("version=0.0.4")));
+    let name = "machine=\"<script>alert(1)</script>\\\"'&\"";
+    let line = |family: &str| {
+        let mut lines = metrics.body.lines().filter(|line| line.starts_with(family));
+        lines.next().expect(family).to_owned()
+    };
+    let snapshots = line("holdall_repository_snapshots{");
+    assert!(snapshots.contains(name) && snapshots.ends_with(" 1"), "{snapshots}");
+    let came = line("holdall_backup_last_success_timestamp_seconds{");
+    let came: u64 = came.rsplit(' ').next().expect("a value").parse().expect("a number");
+    assert!(came > 1_700_000_000, "{came}");
+    let second = token();
+    ask(&first).expect(401);
+    ask(&second).expect(200);
+    assert!(!place.browser().get("/metrics").expect(401).body.contains("script"));
+}
