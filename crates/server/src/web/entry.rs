@@ -14,6 +14,7 @@ use super::passwords::{self, LEAST};
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn, Visitor, set_cookie};
+use crate::bounds::failures::Whose;
 use crate::bounds::source::Source;
 
 /// Under what attempts at a code are counted; no account can be called so.
@@ -236,7 +237,8 @@ async fn check_password(
     };
     let (is_right, _) = shared.stretching.run(move || Ok(check())).await?;
     if !is_right? {
-        shared.state.log(&format!("a sign-in in a browser was refused, from {source}"));
+        let what = "sign-in in a browser: wrong name or password";
+        shared.state.failures.note(Whose::Strangers, Some(source), what);
         return Err(wrong());
     }
     shared.backoff.forget(name, source);

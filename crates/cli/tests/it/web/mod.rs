@@ -61,6 +61,32 @@ impl Place {
     }
 }
 
+/// What is said of a browser's visit is for administrators, and a log is kept and copied.
+#[test]
+fn no_log_has_a_code_a_password_a_token_or_a_cookie() {
+    let machine = Machine::new().with_password(None);
+    let (data, log) = (machine.path("data"), machine.path("log"));
+    let mut command = Server::command(&data);
+    let file = std::fs::File::create(&log).expect("a file");
+    let server = Server::start_by(command.arg("-vv").stderr(file), &data);
+    let mut place = Place { machine, server };
+    let (code, mut browser) = (place.code(), place.browser());
+    set_up(&mut browser, &code, PASSWORD).expect(303);
+    let cookie = browser.cookie.clone().expect("a cookie");
+    sign_in(&mut place.browser(), "ann", "a wrong password").expect(403);
+    let metrics = place.told(&["metrics-token"])[0]["token"].as_str().expect("a token").to_owned();
+    place.server.process().terminate().expect("it lives");
+    place.server.process().wait().expect("it ends");
+
+    let log = std::fs::read_to_string(&log).expect("a log");
+    assert!(log.contains("somebody became an administrator in a browser"), "{log}");
+    assert!(log.contains("from 127.0.0.1: sign-in in a browser: wrong name or password"), "{log}");
+    let (_, value) = cookie.split_once('=').expect("a pair");
+    for secret in [&*code, PASSWORD, "a wrong password", value, &metrics] {
+        assert!(!log.contains(secret), "{log}");
+    }
+}
+
 fn set_up(browser: &mut Browser, code: &str, password: &str) -> Answer {
     let token = browser.get("/setup").expect(200).token();
     let fields = [
