@@ -173,14 +173,23 @@ impl DataFolder {
         self.delete(CACHE, name)
     }
 
-    /// Deletes what was taken away.
-    pub(crate) fn delete_set_aside(&self) -> Result<(), ServerError> {
+    /// The names that repositories had which were taken away.
+    pub(crate) fn all_set_aside(&self) -> Result<Vec<String>, ServerError> {
         let path = self.repositories();
         let entries =
             fs::read_dir(&path).map_err(|source| ServerError::io("listing", &path, source))?;
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut aside = names.filter(|name| name.starts_with(SET_ASIDE));
-        aside.try_for_each(|name| self.delete(REPOSITORIES, &name))
+        Ok(names.filter_map(|name| name.strip_prefix(SET_ASIDE).map(str::to_owned)).collect())
+    }
+
+    /// Deletes a repository that was taken away.
+    pub(crate) fn delete_set_aside(&self, name: &str) -> Result<(), ServerError> {
+        self.delete(REPOSITORIES, &format!("{SET_ASIDE}{name}"))
+    }
+
+    /// Gives a repository that was taken away its name again.
+    pub(crate) fn put_back_set_aside(&self, name: &str) -> Result<(), ServerError> {
+        self.rename(REPOSITORIES, &format!("{SET_ASIDE}{name}"), name)
     }
 
     /// Renames a folder, if it is there.

@@ -69,7 +69,7 @@ impl Stores {
     /// # Errors
     /// If the repositories cannot be listed.
     pub(crate) fn let_readers_in(&self) -> Result<(), ServerError> {
-        self.finish_renames()?;
+        self.finish_moves()?;
         let stored = self.stored_names()?;
         // A kit reads one repository: that of a folder's former name would be in the way.
         for gone in self.accounts.read_by_kits().iter().filter(|name| !stored.contains(name)) {

@@ -133,6 +133,8 @@ fn tables_fit_80_columns() {
     ] {
         let said = world.machine.ok(&command).stdout;
         let rows = said.lines().skip_while(|line| !line.is_empty() && command[0] == "lab");
+        // Sentences are broken by the terminal's width.
+        let rows = rows.filter(|line| line.contains("  "));
         let longest = rows.map(|line| line.chars().count()).max().unwrap();
         assert!((40..=80).contains(&longest), "{command:?}: {longest}\n{said}");
     }

@@ -1,5 +1,7 @@
 //! Machines and repositories that get another name, or are removed: what their computers notice.
 
+use std::fs;
+
 use holdall_testkit::Process;
 use serde_json::{Value, json};
 
@@ -141,4 +143,19 @@ fn a_repository_that_is_to_be_removed_is_announced_to_its_machine() {
     assert_eq!(status["waiting_deletions"][0]["whole"], true, "{status}");
     world.told(true, &["cancel", "1"]);
     assert!(!world.machine.ok(world.backup()).stderr.contains(whole));
+}
+
+#[test]
+fn a_removal_that_was_cut_short_is_as_before_and_can_be_cancelled() {
+    let mut world = World::new();
+    let number = world.told(false, &["remove", "desk"])["number"].to_string();
+    let repositories = world.data.join("repositories");
+    // As a kill leaves it between taking the repository away and forgetting it, and behind that.
+    fs::rename(repositories.join("desk"), repositories.join(".removed-desk")).unwrap();
+    fs::create_dir(repositories.join(".removed-gone")).unwrap();
+    world.told(false, &["cancel", &number]);
+    assert!(!repositories.join(".removed-gone").exists());
+    world.machine.ok(["pair", &world.invite_again()]);
+    world.machine.ok(world.backup());
+    world.check_restores();
 }

@@ -62,7 +62,7 @@ use holdall_protocol::SessionPurpose;
 use holdall_sys::{memory, metadata};
 
 pub use in_place::InPlace;
-pub use newest_of_series::{NewestOfSeries, newest_of_each_series};
+pub use newest_of_series::newest_of_each_series;
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};
 
 use crate::blocks::Nodes;

@@ -39,6 +39,12 @@ impl Accounts {
     ) -> Result<MachineEntry, ServerError> {
         let mut state = self.state();
         let (id, machine) = state.find_machine(wanted)?;
+        if machine.is_locked_out() {
+            let name = &machine.name;
+            return Err(ServerError::refused(format!(
+                "{name} was revoked, and no right lets it in: `holdall invite --for {name}` gives its repository to a new key"
+            )));
+        }
         let changed = Machine { right, ..machine.clone() };
         self.database.change(|changes| changes.put_machine(&id, &changed))?;
         let entry = self.entry(&state, id, &changed);

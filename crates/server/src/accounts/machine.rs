@@ -47,6 +47,11 @@ impl Machine {
         }
     }
 
+    /// Whether all of its keys are revoked.
+    pub(super) fn is_locked_out(&self) -> bool {
+        self.keys.iter().all(|key| key.revoked_ns.is_some())
+    }
+
     /// Revokes the keys that are in use.
     pub(super) fn revoke_keys(&mut self, now_ns: i64) {
         let in_use = self.keys.iter_mut().filter(|key| key.revoked_ns.is_none());

@@ -140,7 +140,7 @@ fn without_server(
     let public = identity.public();
     let log: LogSink = Arc::new(|_| {});
     let stores = Stores::new(folder, identity, Arc::clone(&accounts), Arc::clone(&log));
-    stores.finish_renames()?;
+    stores.finish_moves()?;
     let administration = Administration {
         accounts: &accounts,
         stores: &stores,

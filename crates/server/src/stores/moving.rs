@@ -42,11 +42,23 @@ impl Stores {
         Ok(())
     }
 
-    /// Gives folders their names whose repositories were renamed while the power was cut.
+    /// Goes on where renaming and removing were cut short: folders get the names of their repositories. One that was taken
+    /// away and not forgotten yet gets its name again, so that its removal can still be cancelled; the others are deleted.
     ///
     /// # Errors
-    /// If one cannot be renamed.
-    pub(crate) fn finish_renames(&self) -> Result<(), ServerError> {
+    /// If a folder cannot be renamed or deleted.
+    pub(crate) fn finish_moves(&self) -> Result<(), ServerError> {
+        self.finish_renames()?;
+        for name in self.folder.all_set_aside()? {
+            match self.accounts.removal_of_repository(&name).is_some() && !self.is_stored(&name) {
+                true => self.folder.put_back_set_aside(&name)?,
+                false => self.folder.delete_set_aside(&name)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_renames(&self) -> Result<(), ServerError> {
         let former = self.accounts.former_names().into_iter();
         let mut cut_short = former.filter(|(old, new)| self.is_stored(old) && !self.is_stored(new));
         cut_short.try_for_each(|(old, new)| self.folder.rename_repository(&old, &new))
@@ -69,7 +81,7 @@ impl Stores {
         self.folder.set_aside(name)?;
         forget()?;
         drop(open);
-        self.folder.delete_set_aside()
+        self.folder.delete_set_aside(name)
     }
 }
 

@@ -161,16 +161,12 @@ fn show(app: &App, entry: &KeepingEntry) -> Result<()> {
     let who = entry.repository.as_deref().unwrap_or("a repository without its own rules");
     let whose = if entry.repository.is_some() && entry.is_default { " (the default)" } else { "" };
     let now = words(&entry.now);
-    app.output.result(match &entry.then {
-        None => format!("{who} keeps {now}{whose}"),
-        Some((then, from_ns)) => format!(
-            "{who} keeps, until {}: {now}{whose}
-{who} keeps from then on: {}",
-            local_time(*from_ns),
-            words(then)
-        ),
-    })?;
-    Ok(())
+    let Some((then, from_ns)) = &entry.then else {
+        return Ok(app.output.result(format_args!("{who} keeps {now}{whose}"))?);
+    };
+    let until = local_time(*from_ns);
+    app.output.result(format_args!("{who} keeps, until {until}: {now}{whose}"))?;
+    Ok(app.output.result(format_args!("{who} keeps from then on: {}", words(then)))?)
 }
 
 fn words(keeping: &Keeping) -> String {

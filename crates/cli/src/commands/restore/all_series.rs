@@ -1,17 +1,17 @@
 //! `holdall restore --all-series`: everything of a machine, which may back up several sets of paths.
 //!
-//! The newest snapshot of each set is restored, the newest of all first. What it is of is left out of the older ones, so
-//! that each path comes from one snapshot, and nothing that was deleted since comes back from an older one.
+//! The newest snapshot of each set is restored. Where two are of one path, the newer one counts, and the older one adds what
+//! the newer one lacks: that may have been deleted since, but also left out by a rule, and nothing is to be lost.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_engine::{NewestOfSeries, Overwrite, RestoreOptions, Snapshot, newest_of_each_series};
+use holdall_engine::{Overwrite, RestoreOptions, Snapshot, newest_of_each_series};
 
 use super::{
-    Args, DONE, check_any, check_is_folder, measured, nothing_met, options, paths, report,
+    Args, DONE, check_any, check_is_folder, measured, note_absent, nothing_met, options, report,
     tell_unmet,
 };
 use crate::app::App;
@@ -33,40 +33,37 @@ pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
     let is_own = |one: &&Snapshot| {
         one.machine == newest.machine && one.is_copy() == newest.is_copy() && filter.takes(one)
     };
-    let parts = newest_of_each_series(shown.snapshots.iter().filter(is_own));
+    let mut parts = newest_of_each_series(shown.snapshots.iter().filter(is_own));
+    tell_overlaps(app, &parts);
+    if options(args, &patterns, false).overwrite == Some(Overwrite::Always) {
+        // The newest is the last to overwrite.
+        parts.reverse();
+    }
     let was_there = target.symlink_metadata().is_ok();
     let mut problems = (0, 0);
     let mut met = false;
-    let mut restored = 0;
-    for part in &parts {
-        tell_newer(app, part);
-        if part.is_superseded() {
-            continue;
-        }
+    for (at, snapshot) in parts.iter().enumerate() {
+        note_absent(app, &access, snapshot);
         let first = options(args, &patterns, false);
-        // What lies there now was restored by this command, or may be overwritten.
-        let later = (restored > 0).then_some(Overwrite::Always);
-        let overwrite = first.overwrite.or(later);
-        let wanted = Arc::clone(&patterns);
-        let select = Some(part.selection(move |path, is_dir| wanted.select(path, is_dir)));
-        let options = RestoreOptions { overwrite, select, ..first };
-        let done = measured(app, &access, part.snapshot, None, target, &options)?;
+        // What lies there now was restored by this command, from a newer snapshot.
+        let later = (at > 0).then_some(Overwrite::Never);
+        let options = RestoreOptions { overwrite: first.overwrite.or(later), ..first };
+        let done = measured(app, &access, snapshot, None, target, &options)?;
         met |= !done.is_nothing();
         problems.0 += done.summary.problems;
         problems.1 += done.summary.damaged;
-        let told = report(app, part.snapshot, &done, args.dry_run, None);
+        let told = report(app, snapshot, &done, args.dry_run, None);
         app.output.told(told, DONE, args.dry_run)?;
         if !args.dry_run {
             check_any(&done.summary, target)?;
         }
-        restored += 1;
     }
     if !met && !was_there && !args.dry_run {
         // If anything is in it, it stays.
         let _ = std::fs::remove_dir(target);
     }
     let word = if args.dry_run { "would be restored" } else { "restored" };
-    let all = counted(restored, "snapshot");
+    let all = counted(parts.len() as u64, "snapshot");
     app.output.say(format_args!("{all} {word} below {}", target.display()))?;
     let unmet = patterns.unmet_includes();
     tell_unmet(app, &unmet, met, patterns.has_excludes());
@@ -98,20 +95,21 @@ fn target(args: &Args) -> Result<PathBuf, Refusal> {
     }
 }
 
-/// Says what of a snapshot is left out, since a newer one has it.
-fn tell_newer(app: &App, part: &NewestOfSeries<'_>) {
+/// Says where two snapshots are of one path: what only the older one has comes back, too, since nobody knows whether it was
+/// deleted since, or left out of the newer one by a rule.
+fn tell_overlaps(app: &App, newest_first: &[&Snapshot]) {
     let of =
         |one: &Snapshot| format!("{:.10} of {}", one.id.to_string(), local_time(one.taken_ns()));
-    for (path, newer) in &part.newer {
-        let what = match part.is_superseded() {
-            true => paths(part.snapshot),
-            false => Shown(path).to_string(),
-        };
-        app.output.note(format_args!(
-            "note: {what} is left out of snapshot {}: {}, which is newer, has {}",
-            of(part.snapshot),
-            of(newer),
-            Shown(path),
-        ));
+    for (at, older) in newest_first.iter().enumerate() {
+        for newer in newest_first.iter().take(at) {
+            let shared = newer.secret.paths.iter().find(|path| older.holds(path));
+            let Some(path) = shared else { continue };
+            app.output.note(format_args!(
+                "{} is in two snapshots: that of {} counts; what only {} has is restored, too, be it that it was deleted since",
+                Shown(path),
+                of(newer),
+                of(older),
+            ));
+        }
     }
 }

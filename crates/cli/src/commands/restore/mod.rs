@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use holdall_diagnosis::speed_history::{Kind, Run, slowness_in_words};
 use holdall_diagnosis::{UsageCounters, judge, name_share_of_restore};
 use holdall_engine::{
-    InPlace, Overwrite, RestoreOptions, RestoreSummary, Snapshot, UnlockedRepository,
+    EngineError, InPlace, Overwrite, RestoreOptions, RestoreSummary, Snapshot, UnlockedRepository,
 };
 use holdall_meter::cost::Slowness;
 use holdall_meter::{Verdict, per_second};
@@ -134,6 +134,9 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
         note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);
     }
     listing::tell_unknown(app, &access)?;
+    if path.is_none() {
+        note_absent(app, &access, snapshot);
+    }
     let in_place = match (named, path.as_deref()) {
         (None, Some(path)) => {
             let is_dir = holdall_engine::is_directory_at(&access, snapshot, path)?;
@@ -305,6 +308,22 @@ fn check_any(summary: &RestoreSummary, target: &Path) -> Result<()> {
     rustix::fs::access(target, rustix::fs::Access::WRITE_OK)
         .map_err(std::io::Error::from)
         .with_context(|| format!("{}: nothing could be restored there", target.display()))
+}
+
+/// Says which sources of a snapshot are not in it, since they could not be read. Of many sources, the first are looked for.
+fn note_absent(app: &App, access: &UnlockedRepository, snapshot: &Snapshot) {
+    const MOST: usize = 100;
+    for path in snapshot.secret.paths.iter().take(MOST) {
+        // What else keeps it from being looked up keeps it from being restored.
+        let found = holdall_engine::is_directory_at(access, snapshot, path);
+        if matches!(found, Err(EngineError::NoPath { .. })) {
+            let shown = Shown(path);
+            app.output.note(format_args!(
+                "{shown} is not in this snapshot, as it could not be read: `holdall restore latest:{shown}` brings the newest \
+                 one back that has it"
+            ));
+        }
+    }
 }
 
 /// Says how many other things the machine backs up, as `taken` tells, none of which is in its latest

@@ -12,7 +12,7 @@ use browser::{has_browser, shoot};
 use site::{SITE, Site};
 
 /// What the steps of the ladder, and the backups beside them, are drawn in.
-const STEP: [u8; 3] = [0x1b, 0x6c, 0xa8];
+const STEP: [u8; 3] = [0x2f, 0x81, 0xc7];
 const BACKUP: [u8; 3] = [0xd1, 0x49, 0x5b];
 /// Higher than any page of the lab.
 const WHOLE_PAGE: (u32, u32) = (900, 9000);
@@ -43,9 +43,9 @@ fn the_ladder_of_a_path_to_a_server_is_seen_in_a_browser() {
     let page = std::fs::read_to_string(&file).expect("it is there");
     let ladder = page.split("<h2>The ladder</h2>").nth(1).expect("a ladder");
     let ladder = ladder.split("</svg>").next().expect("a picture");
-    // Read, processor, wire, disk and two copies; two backups' bars are of another colour.
+    // Read, two processors, wire, disk and two copies; two backups' bars are of another colour.
     let bars = |colour: &str| ladder.matches(&format!("fill=\"{colour}\"")).count();
-    assert_eq!((bars("#1b6ca8"), bars("#d1495b")), (6, 2), "{ladder}");
+    assert_eq!((bars("#2f81c7"), bars("#d1495b")), (7, 2), "{ladder}");
     // What is above the ladder would fill the window.
     let head = page.split("<body>").next().expect("a head");
     let site = Site::of(format!("{head}<body><h2>The ladder</h2>{ladder}</svg></body></html>"));
