@@ -35,6 +35,11 @@ fn machines_go_on_with_a_server_that_came_back_from_its_identity() {
     let before = world.told(true, &["backup-identity", text(&file)]);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let without = world.told(false, &["backup-identity", text(&file)]);
+    let own = world.data.join("identity.key");
+    let key = fs::read(&own).unwrap();
+    let refused = world.admin(true, &["backup-identity", text(&own)]).expect(2).of_type("error");
+    assert!(refused[0]["message"].as_str().unwrap().contains("keep the copy elsewhere"));
+    assert!(fs::read(&own).unwrap() == key);
     assert_eq!(without, before, "it is replaced");
     world.machine.ok(world.backup());
     let running = world.admin(true, &["restore-identity", text(&file)]).expect(1).of_type("error");

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::ask;
 use crate::app::App;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::terminal::output::counted;
 
 /// The longest copy that is read: some ten thousand machines.
@@ -23,7 +23,7 @@ Example: holdall admin backup-identity /mnt/stick/server-identity.json
 
 Machines know the server by its identity, and go on without being paired again once `holdall admin restore-identity` put it \
 back. Machines with their keys and rights, quotas, rules for keeping and the names of repositories are in it; \
-deletions that wait, invites and tokens are not. Write it anew after each pairing or revocation, such as once a day. \
+deletions that wait, invites and tokens are not. Write it anew after each pairing, renaming or revocation, such as once a day. \
 Whoever has the file can pretend to be the server, but can read no backup: only its owner can read it (mode 0600). \
 The repositories are not in it.
 
@@ -57,6 +57,7 @@ struct JsonIdentity<'a> {
 }
 
 pub(crate) fn backup(args: &BackupArgs, data: &Path, app: &App) -> Result<Exit> {
+    check_elsewhere(&args.file, data)?;
     let copy = ask(data, &BackupIdentity {})?;
     let mut text = Zeroizing::new(copy.text.as_bytes().to_vec());
     text.push(b'\n');
@@ -69,6 +70,19 @@ pub(crate) fn backup(args: &BackupArgs, data: &Path, app: &App) -> Result<Exit> 
         counted(copy.machines as u64, "machine")
     ))?;
     Ok(Exit::Done)
+}
+
+/// A copy within the data folder would be lost with it, or take the place of one of its files.
+fn check_elsewhere(file: &Path, data: &Path) -> Result<(), Refusal> {
+    let folder = std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
+    let is_within = folder.zip(data.canonicalize().ok());
+    match is_within.is_some_and(|(folder, data)| folder.starts_with(data)) {
+        true => Err(Refusal::new(
+            Exit::Usage,
+            format!("{} is in the server's data folder: keep the copy elsewhere", file.display()),
+        )),
+        false => Ok(()),
+    }
 }
 
 pub(crate) fn restore(args: &RestoreArgs, data: &Path, app: &App) -> Result<Exit> {

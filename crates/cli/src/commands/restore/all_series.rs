@@ -43,12 +43,12 @@ pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
     let mut problems = (0, 0);
     let mut met = false;
     for (at, snapshot) in parts.iter().enumerate() {
-        note_absent(app, &access, snapshot);
         let first = options(args, &patterns, false);
         // What lies there now was restored by this command, from a newer snapshot.
         let later = (at > 0).then_some(Overwrite::Never);
         let options = RestoreOptions { overwrite: first.overwrite.or(later), ..first };
         let done = measured(app, &access, snapshot, None, target, &options)?;
+        note_absent(app, &access, snapshot);
         met |= !done.is_nothing();
         problems.0 += done.summary.problems;
         problems.1 += done.summary.damaged;

@@ -134,9 +134,6 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
         note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);
     }
     listing::tell_unknown(app, &access)?;
-    if path.is_none() {
-        note_absent(app, &access, snapshot);
-    }
     let in_place = match (named, path.as_deref()) {
         (None, Some(path)) => {
             let is_dir = holdall_engine::is_directory_at(&access, snapshot, path)?;
@@ -154,6 +151,9 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let traffic = || access.repository().traffic().received_bytes;
     let (before, was_there) = (traffic(), target.symlink_metadata().is_ok());
     let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;
+    if path.is_none() {
+        note_absent(app, &access, snapshot);
+    }
     done.rules_unmatched = patterns.unmet_excludes();
     let (met, unmet) = (!done.is_nothing(), patterns.unmet_includes());
     done.summary.problems += unmet.len() as u64;
@@ -314,7 +314,7 @@ fn check_any(summary: &RestoreSummary, target: &Path) -> Result<()> {
 fn note_absent(app: &App, access: &UnlockedRepository, snapshot: &Snapshot) {
     const MOST: usize = 100;
     for path in snapshot.secret.paths.iter().take(MOST) {
-        // What else keeps it from being looked up keeps it from being restored.
+        // What else keeps it from being looked up kept it from being restored, and was told.
         let found = holdall_engine::is_directory_at(access, snapshot, path);
         if matches!(found, Err(EngineError::NoPath { .. })) {
             let shown = Shown(path);
