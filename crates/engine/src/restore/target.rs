@@ -1,5 +1,6 @@
 //! What a restore starts from: a place in the snapshot, and a directory to put it into.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use holdall_format::SessionId;
@@ -102,7 +103,10 @@ pub(super) fn open(
     made.map_err(|error| (if_immutable(&error), error))
         .map_err(|(why, error)| format!("it cannot be made: {error}{why}; name another folder"))
         .map_err(unusable)?;
-    let root = open(target).map_err(|error| unusable(format!("it cannot be opened: {error}")))?;
+    let root = open(target).map_err(|error| {
+        let lack = EngineError::lack(target.as_os_str().as_bytes(), "opening", &error);
+        lack.unwrap_or_else(|| unusable(format!("it cannot be opened: {error}")))
+    })?;
     let holds_something = holds_something(&root);
     if holds_something && options.overwrite.is_none() {
         return Err(refused());
