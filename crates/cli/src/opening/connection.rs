@@ -79,7 +79,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(unit).map(Duration::from_secs).ok_or_else(|| "too long".into())
 }
 
-/// Reads the same with its unit: nobody means three seconds by an age of 3.
+/// Reads a duration that must have a unit: `3` would be three seconds, which nobody means.
 pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
     let age = parse_duration(text)?;
     match !age.is_zero() && text.ends_with(|letter: char| letter.is_ascii_digit()) {

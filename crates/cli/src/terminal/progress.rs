@@ -155,7 +155,7 @@ impl Steps {
         if self.is_shown && self.done < self.all {
             let words = step_words(what, (self.done, self.all), self.begun.elapsed());
             let line: String = words.chars().take(columns().saturating_sub(1)).collect();
-            // Nobody misses what a terminal does not take.
+            // If the terminal does not take it, nothing is lost.
             let _ = write!(io::stderr(), "\r\x1b[K{line}");
         }
     }

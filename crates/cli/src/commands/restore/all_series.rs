@@ -95,8 +95,8 @@ fn target(args: &Args) -> Result<PathBuf, Refusal> {
     }
 }
 
-/// Says where two snapshots are of one path: what only the older one has comes back, too, since nobody knows whether it was
-/// deleted since, or left out of the newer one by a rule.
+/// Notes the paths that two snapshots have in common. What only the older one has is restored, too: it may have been deleted
+/// since, or a rule may have left it out of the newer one.
 fn tell_overlaps(app: &App, newest_first: &[&Snapshot]) {
     let of =
         |one: &Snapshot| format!("{:.10} of {}", one.id.to_string(), local_time(one.taken_ns()));

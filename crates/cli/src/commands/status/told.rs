@@ -156,7 +156,7 @@ fn room_left(usage: &Usage) -> String {
         Some(0) if usage.quota_bytes.is_some_and(|quota| quota <= usage.stored_bytes) => {
             ", no room for more".to_owned()
         }
-        // What is free on a disk is told in steps.
+        // The free room of a disk is rounded.
         Some(0) => ", room for less than 100 MB more".to_owned(),
         Some(free) => format!(", room for {} more", size(free)),
     }
