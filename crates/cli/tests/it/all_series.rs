@@ -92,15 +92,16 @@ fn the_newest_snapshot_of_each_set_of_paths_comes_back_and_newer_ones_count() {
 #[test]
 fn what_a_newer_snapshot_left_out_comes_from_the_older_one() {
     let House { machine, repo, home, .. } = House::new();
-    let docs = home.join("ada/docs");
-    machine.ok(["backup", "-r", &repo, text(&docs)]);
+    let (ada, docs) = (home.join("ada"), home.join("ada/docs"));
+    machine.ok(["backup", "-r", &repo, text(&ada)]);
+    write(&ada.join("will.odt"), "second will");
     machine.ok(["backup", "-r", &repo, text(&home), "--exclude", text(&docs)]);
     for more in [&[][..], &["--overwrite", "always"]] {
         let target = machine.path("target");
         let args = ["restore", "-r", &repo, "--all-series", "--target", text(&target)];
         machine.ok([&args[..], more].concat());
         assert_eq!(read(&target, &docs.join("old")).as_deref(), Some("old"));
-        assert_eq!(read(&target, &home.join("ada/will.odt")).as_deref(), Some("first"));
+        assert_eq!(read(&target, &ada.join("will.odt")).as_deref(), Some("second will"));
         fs::remove_dir_all(&target).unwrap();
     }
 }
