@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::ServerError;
-use crate::admin::{self, Command, Pace};
+use crate::admin::{self, Actor, Command, Pace};
 use crate::state::ServerState;
 
 /// Most bytes of a command.
@@ -74,7 +74,12 @@ async fn answer(stream: tokio::net::UnixStream, state: &Arc<ServerState>) -> io:
                 Pace::Quick => &state.quick_work,
                 Pace::Usual | Pace::Long => &state.work,
             };
-            match work.run(move || Ok(inner.administer(|all| command.carry_out(&all)))).await {
+            match work
+                .run(
+                    move || Ok(inner.administer(&Actor::terminal(), |all| command.carry_out(&all))),
+                )
+                .await
+            {
                 Ok((answered, _)) => answered.map_err(|error| error.to_string()),
                 Err(_) => Err("the server is ending".into()),
             }

@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::accounts::Accounts;
+use crate::admin::Actor;
 use crate::admin_listener::AdminSocket;
 use crate::auth::identity::{ServerIdentity, TlsConfigs, web_config};
 use crate::bounds::failures::Whose;
@@ -240,7 +241,7 @@ async fn keep_house(state: &Arc<ServerState>) {
         wait = state.limits.keep_house;
         let inner = Arc::clone(state);
         let kept = state.work.run(move || {
-            inner.administer(|administration| administration.keep_house());
+            inner.administer(&Actor::server(), |all| all.keep_house());
             Ok(())
         });
         // What else hinders it is in the log, and is tried again in an hour.

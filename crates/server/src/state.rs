@@ -16,7 +16,7 @@ use crate::LogSink;
 use crate::accounts::Accounts;
 use crate::activity::Activities;
 use crate::addresses::host_name;
-use crate::admin::Administration;
+use crate::admin::{Actor, Administration};
 use crate::auth::rights::Role;
 use crate::bounds::buffers::Buffers;
 use crate::bounds::failures::{FailureLog, Whose};
@@ -238,15 +238,19 @@ impl ServerState {
     }
 
     /// What an administrator may work on.
-    pub(crate) fn administration(&self) -> Administration<'_> {
+    pub(crate) fn administration<'a>(&'a self, actor: &'a Actor) -> Administration<'a> {
         let Self { accounts, stores, identity, listen, log, should_stop, .. } = self;
         let (identity, listen) = (*identity, *listen);
-        Administration { accounts, stores, identity, listen, log, should_stop }
+        Administration { accounts, stores, identity, listen, log, actor, should_stop }
     }
 
     /// Does what no request that stores or reads waits for, and counts what the calling thread uses for it.
-    pub(crate) fn administer<T>(&self, work: impl FnOnce(Administration<'_>) -> T) -> T {
-        self.pressure.own_work.count(|| work(self.administration()))
+    pub(crate) fn administer<T>(
+        &self,
+        actor: &Actor,
+        work: impl FnOnce(Administration<'_>) -> T,
+    ) -> T {
+        self.pressure.own_work.count(|| work(self.administration(actor)))
     }
 
     /// Writes one line. It never has content, names of files or secrets.

@@ -31,6 +31,7 @@ const KEPT_TABLES: usize = 64;
 
 /// Blocks that were superseded together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Supersession {
     /// What it is called in [`Store::let_superseded_go`] and [`Store::take_superseded_back`].
     pub number: u64,

@@ -60,6 +60,7 @@ pub const ALL: u32 = u32::MAX;
 /// What is kept of each series: so many of the newest, and of the newest that are the last of their
 /// hour, day and so on. What no rule keeps is let go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Policy {
     /// So many of all.
     pub last: u32,

@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::State;
+use super::audit::{self, AuditEntry};
 use super::entries::Deletion;
 use super::keeping::KeepingRow;
 use super::machine::{InviteRow, Machine};
@@ -30,6 +31,8 @@ const TOKENS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("toke
 const FORMER: TableDefinition<'_, &str, &str> = TableDefinition::new("former names");
 /// When a machine was here last, in nanoseconds since 1970 UTC.
 const SEEN: TableDefinition<'_, &[u8; 16], i64> = TableDefinition::new("seen");
+/// What administrators had changed, by number.
+const AUDIT: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("audit");
 const SETTINGS: TableDefinition<'_, &str, &str> = TableDefinition::new("settings");
 /// The version of the rows.
 const VERSION: &str = "1";
@@ -156,6 +159,33 @@ impl Database {
         Ok(self.with(read)?)
     }
 
+    /// Adds an entry to the audit log; the oldest go where there are too many.
+    pub(super) fn append_audit(&self, entry: &AuditEntry) -> Result<(), ServerError> {
+        self.change(|Changes { transaction }| {
+            let mut table = transaction.open_table(AUDIT)?;
+            let number = table.last()?.map_or(0, |(number, _)| number.value()) + 1;
+            let oldest = number.saturating_sub(audit::MOST);
+            table.insert(number, to_row(entry)?.as_slice())?;
+            table.retain_in(..=oldest, |_, _| false)?;
+            Ok(())
+        })
+    }
+
+    /// Entries of the audit log before that number, the newest first.
+    pub(super) fn audit(&self, before: u64, most: usize) -> Result<Vec<AuditEntry>, ServerError> {
+        let read = |redb: &redb::Database| {
+            let table = redb.begin_read()?.open_table(AUDIT)?;
+            let mut entries = Vec::new();
+            for row in table.range(..before)?.rev().take(most) {
+                let (number, row) = row?;
+                let entry = from_row::<AuditEntry>(row.value())?;
+                entries.push(AuditEntry { number: number.value(), ..entry });
+            }
+            Ok(entries)
+        };
+        Ok(self.with(read)?)
+    }
+
     /// Carries out changes together; all are durable when it succeeds. Where it fails none is, or, after an error
     /// of the disk, all may be.
     pub(super) fn change(
@@ -183,6 +213,7 @@ impl Database {
             transaction.open_table(TOKENS)?;
             transaction.open_table(SEEN)?;
             transaction.open_table(FORMER)?;
+            transaction.open_table(AUDIT)?;
             let mut settings = transaction.open_table(SETTINGS)?;
             let present = settings.get(name)?.map(|value| value.value().to_owned());
             match present {

@@ -11,12 +11,14 @@ use crate::auth::rights::Right;
 
 /// What is kept of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Keeping {
     /// The rules.
     pub policy: Policy,
     /// What has one of these tags is kept whatever the rules say. A server knows tags by their tokens
     /// only.
     #[serde(default, with = "super::tag_tokens")]
+    #[cfg_attr(feature = "web", schema(value_type = Vec<String>))]
     pub tags: Vec<TagToken>,
     /// How long a deletion that was asked for waits, in nanoseconds.
     pub delay_ns: i64,
@@ -38,6 +40,7 @@ impl Keeping {
 
 /// What is kept of a repository now, and what is to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct KeepingEntry {
     /// Its name on this server; `None` for all that have no rules of their own.
     pub repository: Option<String>,
@@ -51,6 +54,7 @@ pub struct KeepingEntry {
 
 /// Snapshots or superseded blocks that are to be deleted. Times are in nanoseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Deletion {
     /// What it is called.
     pub number: u64,
@@ -72,6 +76,7 @@ pub struct Deletion {
 
 /// A repository that is removed as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Removal {
     /// The id of the machine that goes with it, in hexadecimal; `None` if none does.
     pub machine: Option<String>,
@@ -79,6 +84,7 @@ pub struct Removal {
 
 /// The deletion that removes something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Going {
     /// What the deletion is called.
     pub number: u64,
@@ -88,6 +94,7 @@ pub struct Going {
 
 /// A machine, as its administrator sees it. Times are in nanoseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct MachineEntry {
     /// Its id, in hexadecimal.
     pub id: String,

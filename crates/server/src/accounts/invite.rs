@@ -21,6 +21,7 @@ const MAX_INVITES: usize = 1000;
 
 /// What an administrator says of the machine that is to come; all of it may be left open.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 #[serde(default)]
 pub struct InviteRequest {
     /// The machine's name.
@@ -39,9 +40,11 @@ pub struct InviteRequest {
 
 /// An invite that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Invitation {
     /// The line to hand over.
     #[serde(with = "invite_text")]
+    #[cfg_attr(feature = "web", schema(value_type = String))]
     pub invite: Invite,
     /// When it lapses, in nanoseconds since 1970 UTC.
     pub expires_ns: i64,

@@ -6,9 +6,11 @@
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
 //! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
-//! and `retention_alarm` why rules stand still. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
+//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `audit` is who had what changed. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
 
 mod administration;
+mod api_tokens;
+mod audit;
 mod clock;
 mod copied;
 mod database;
@@ -16,7 +18,6 @@ mod entries;
 mod invite;
 mod keeping;
 mod machine;
-mod metrics_token;
 mod names;
 mod newest;
 mod pairing;
@@ -53,6 +54,8 @@ pub(crate) use copied::CopiedAccounts;
 #[cfg(feature = "web")]
 pub(crate) use web_accounts::WebAccount;
 
+pub use api_tokens::ApiToken;
+pub use audit::AuditEntry;
 pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]

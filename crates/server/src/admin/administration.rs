@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use holdall_format::PublicKey;
 
+use super::actor::Actor;
 use crate::accounts::Accounts;
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
@@ -19,6 +20,8 @@ pub(crate) struct Administration<'a> {
     /// Where the server listens, or did last.
     pub(crate) listen: SocketAddr,
     pub(crate) log: &'a LogSink,
+    /// Who has it done.
+    pub(crate) actor: &'a Actor,
     /// Set when what takes long is to end.
     pub(crate) should_stop: &'a AtomicBool,
 }

@@ -7,9 +7,12 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::administration::Administration;
+#[cfg(feature = "web")]
+use super::described::Described;
 use super::entries::{
-    AlsoRepair, Deletions, IssuedMetricsToken, IssuedToken, IssuedWebCode, Keepings, Machines,
-    Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Scrubbed, Snapshots, Thinning,
+    AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, Keepings,
+    Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Scrubbed, Snapshots,
+    Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -30,6 +33,7 @@ pub trait AdminCommand: Serialize {
 
 /// What is to be kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WantedKeeping {
     /// These.
@@ -40,12 +44,30 @@ pub enum WantedKeeping {
 
 /// What is meant by a name that a machine and a repository may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Only {
     /// The machine.
     Machine,
     /// The repository.
     Repository,
+}
+
+/// What somebody may have done; each may what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub enum Scope {
+    /// See the overview and metrics.
+    Look,
+    /// Be told.
+    Read,
+    /// Have what is stored looked after, and keep it from being deleted.
+    Operate,
+    /// Let machines in, lock them out, and have things deleted.
+    Administer,
+    /// Become somebody: never by a token alone.
+    Own,
 }
 
 /// How long a command may take.
@@ -61,14 +83,16 @@ pub enum Pace {
 
 macro_rules! commands {
     ($(
-        $(#[$meta:meta])*
+        $(#[doc = $doc:literal])*
         $command:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty),* $(,)? }:
-            $name:literal, $pace:ident, $reply_name:literal $reply:ty,
+            $name:literal, $pace:ident, $scope:ident $(($more:ident if |$changing:ident| $changes:expr))?,
+            $reply_name:literal $reply:ty,
             |$on:ident, $asked:ident| $work:expr;
     )+) => {
         $(
-            $(#[$meta])*
+            $(#[doc = $doc])*
             #[derive(Debug, Clone, Serialize, Deserialize)]
+            #[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
             pub struct $command { $($(#[$field_meta])* pub $field: $type),* }
 
             impl AdminCommand for $command {
@@ -78,6 +102,12 @@ macro_rules! commands {
                 type Reply = $reply;
             }
         )+
+
+        /// Whether a command is called so.
+        #[cfg(feature = "web")]
+        pub(crate) fn is_command(name: &str) -> bool {
+            [$($name),+].contains(&name)
+        }
 
         /// What commands are called, and what their answers are.
         #[cfg(test)]
@@ -95,6 +125,16 @@ macro_rules! commands {
                 match self { $(Self::$command(_) => $command::PACE),+ }
             }
 
+            /// What somebody must be allowed to do who has it carried out.
+            pub(crate) fn scope(&self) -> Scope {
+                match self {
+                    $(Self::$command(_fields) => {
+                        $(let $changing = _fields; if $changes { return Scope::$more; })?
+                        Scope::$scope
+                    })+
+                }
+            }
+
             /// Does what was asked, and gives the line that answers it. What it changed is durable then, and counts
             /// for the next request of every open connection.
             pub(crate) fn carry_out(&self, on: &Administration<'_>) -> Result<Line, ServerError> {
@@ -102,10 +142,23 @@ macro_rules! commands {
                     $(Self::$command($asked) => {
                         let $on = on;
                         let reply: Result<$reply, ServerError> = $work;
+                        if self.scope() > Scope::Read {
+                            on.note($name, $asked, reply.as_ref().err());
+                        }
                         line_of(&Answer::Ok(Tagged { reply: $reply_name.into(), value: reply? }))
                     })+
                 }
             }
+        }
+
+        /// Every command as a document describes it.
+        #[cfg(feature = "web")]
+        pub(crate) fn described() -> Vec<Described> {
+            vec![$(Described::of::<$command, $reply>(
+                concat!($($doc, "\n"),*),
+                Scope::$scope,
+                None$(.or(Some(Scope::$more)))?,
+            )),+]
         }
     };
 }
@@ -116,10 +169,10 @@ commands! {
         /// Of the machine that is to come.
         #[serde(flatten)]
         request: InviteRequest,
-    }: "invite", Quick, "invite" Invitation, |on, asked| on.invite(&asked.request);
+    }: "invite", Quick, Administer, "invite" Invitation, |on, asked| on.invite(&asked.request);
 
     /// Lists all machines, by name.
-    ListMachines {}: "machines", Quick, "machines" Machines, |on, _asked| {
+    ListMachines {}: "machines", Quick, Read, "machines" Machines, |on, _asked| {
         Ok(Machines { machines: on.accounts.machines() })
     };
 
@@ -129,13 +182,13 @@ commands! {
         machine: String,
         /// What it is to be from now on; none to be told.
         right: Option<Right>,
-    }: "rights", Quick, "machine" MachineEntry, |on, asked| on.rights(&asked.machine, asked.right);
+    }: "rights", Quick, Read (Administer if |asked| asked.right.is_some()), "machine" MachineEntry, |on, asked| on.rights(&asked.machine, asked.right);
 
     /// Revokes all keys of a machine, and the invites for it that nobody used. Its repository stays.
     Revoke {
         /// As for [`Rights`].
         machine: String,
-    }: "revoke", Quick, "machine" MachineEntry, |on, asked| on.revoke(&asked.machine);
+    }: "revoke", Quick, Administer, "machine" MachineEntry, |on, asked| on.revoke(&asked.machine);
 
     /// Gives a machine or a repository another name; a machine and its repository of the same name both.
     Rename {
@@ -146,7 +199,7 @@ commands! {
         /// Which of both is meant.
         #[serde(default)]
         only: Option<Only>,
-    }: "rename", Usual, "renamed" Renamed, |on, asked| on.rename(&asked.name, &asked.new, asked.only);
+    }: "rename", Usual, Administer, "renamed" Renamed, |on, asked| on.rename(&asked.name, &asked.new, asked.only);
 
     /// Revokes a machine at once and asks for its repository to be deleted with it, or for that of a repository alone.
     /// That happens when the repository's delay is over, unless it is cancelled.
@@ -156,7 +209,7 @@ commands! {
         /// As for [`Rename`].
         #[serde(default)]
         only: Option<Only>,
-    }: "remove", Usual, "deletions" Deletions, |on, asked| {
+    }: "remove", Usual, Administer, "deletions" Deletions, |on, asked| {
         Ok(Deletions { deletions: vec![on.remove(&asked.name, asked.only)?] })
     };
 
@@ -166,13 +219,13 @@ commands! {
         repository: String,
         /// What it is to be from now on; none to be told.
         quota: Option<Quota>,
-    }: "quota", Usual, "repository" RepositoryEntry, |on, asked| {
+    }: "quota", Usual, Read (Administer if |asked| asked.quota.is_some()), "repository" RepositoryEntry, |on, asked| {
         on.quota(&asked.repository, asked.quota)
     };
 
     /// Lists all repositories, by name, and those that a machine has and did not make yet. What is wrong with a single
     /// one is in its entry.
-    ListRepositories {}: "repositories", Usual, "repositories" Repositories, |on, _asked| {
+    ListRepositories {}: "repositories", Usual, Read, "repositories" Repositories, |on, _asked| {
         Ok(Repositories { repositories: on.repositories()? })
     };
 
@@ -182,12 +235,12 @@ commands! {
         repository: Option<String>,
         /// What it is to be from now on; none to be told.
         wanted: Option<WantedKeeping>,
-    }: "keeping", Usual, "keeping" KeepingEntry, |on, asked| {
+    }: "keeping", Usual, Read (Administer if |asked| asked.wanted.is_some()), "keeping" KeepingEntry, |on, asked| {
         on.keeping(asked.repository.as_deref(), asked.wanted.clone())
     };
 
     /// Tells what is kept by default, and of each repository.
-    ListKeeping {}: "keepings", Usual, "keepings" Keepings, |on, _asked| {
+    ListKeeping {}: "keepings", Usual, Read, "keepings" Keepings, |on, _asked| {
         Ok(Keepings { keepings: on.keepings()? })
     };
 
@@ -198,12 +251,12 @@ commands! {
         repository: String,
         /// Their ids, or the beginnings of those.
         snapshots: Vec<String>,
-    }: "forget", Usual, "deletions" Deletions, |on, asked| {
+    }: "forget", Usual, Administer, "deletions" Deletions, |on, asked| {
         Ok(Deletions { deletions: vec![on.forget(&asked.repository, &asked.snapshots)?] })
     };
 
     /// Lists the deletions that wait.
-    ListDeletions {}: "pending", Quick, "deletions" Deletions, |on, _asked| {
+    ListDeletions {}: "pending", Quick, Read, "deletions" Deletions, |on, _asked| {
         Ok(Deletions { deletions: on.accounts.deletions() })
     };
 
@@ -211,7 +264,7 @@ commands! {
     Cancel {
         /// What it is called.
         number: u64,
-    }: "cancel", Usual, "deletions" Deletions, |on, asked| {
+    }: "cancel", Usual, Operate, "deletions" Deletions, |on, asked| {
         Ok(Deletions { deletions: vec![on.cancel(asked.number)?] })
     };
 
@@ -219,29 +272,57 @@ commands! {
     MakeToken {
         /// Its name on this server.
         repository: String,
-    }: "token", Usual, "token" IssuedToken, |on, asked| on.token(&asked.repository);
+    }: "token", Usual, Administer, "token" IssuedToken, |on, asked| on.token(&asked.repository);
 
     /// Gives what nothing can make anew, to be kept elsewhere.
-    BackupIdentity {}: "backup-identity", Quick, "identity" IdentityCopy, |on, _asked| on.identity_copy();
+    BackupIdentity {}: "backup-identity", Quick, Own, "identity" IdentityCopy, |on, _asked| on.identity_copy();
+
     /// Lists the snapshots of a repository, oldest first.
     ListSnapshots {
         /// Its name on this server.
         repository: String,
-    }: "snapshots", Usual, "snapshots" Snapshots, |on, asked| on.snapshots(&asked.repository);
+    }: "snapshots", Usual, Read, "snapshots" Snapshots, |on, asked| on.snapshots(&asked.repository);
 
     /// Makes a code by which somebody becomes an administrator in a browser, once.
-    MakeWebCode {}: "web-code", Quick, "web_code" IssuedWebCode, |on, _asked| on.web_code();
+    MakeWebCode {}: "web-code", Quick, Own, "web_code" IssuedWebCode, |on, _asked| on.web_code();
 
-    /// Makes a token with which metrics are read, in the place of the one before.
-    MakeMetricsToken {}: "metrics-token", Quick, "metrics_token" IssuedMetricsToken, |on, _asked| {
-        on.metrics_token()
+    /// Makes a token for a program, in the place of any of the same name.
+    MakeApiToken {
+        /// What it is called.
+        name: String,
+        /// What may be done with it.
+        scope: Scope,
+        /// For how many seconds it is accepted; none until it is revoked.
+        valid_for_s: Option<u64>,
+    }: "api-token", Quick, Own, "api_token" IssuedApiToken, |on, asked| on.api_token(asked);
+
+    /// Lists the tokens for programs, by name.
+    ListApiTokens {}: "api-tokens", Quick, Administer, "api_tokens" ApiTokens, |on, _asked| {
+        Ok(ApiTokens { tokens: on.accounts.api_tokens()? })
     };
+
+    /// Takes a token for a program away, and tells which it was.
+    RevokeApiToken {
+        /// What it is called.
+        name: String,
+    }: "revoke-api-token", Quick, Administer, "api_tokens" ApiTokens, |on, asked| {
+        Ok(ApiTokens { tokens: vec![on.accounts.revoke_api_token(&asked.name)?] })
+    };
+
+    /// Tells who had what changed, the newest first.
+    ListAudit {
+        /// Only what has a smaller number.
+        before: Option<u64>,
+        /// So many entries, at most 500.
+        #[serde(default = "hundred")]
+        most: usize,
+    }: "audit", Quick, Administer, "audit" Audit, |on, asked| on.audit(asked.before, asked.most);
 
     /// Has the rules of a repository go on after an alarm, and tells that.
     Resume {
         /// Its name on this server.
         repository: String,
-    }: "resume", Quick, "resumed" Resumed, |on, asked| {
+    }: "resume", Quick, Administer, "resumed" Resumed, |on, asked| {
         Ok(Resumed { alarm: on.resume(&asked.repository)? })
     };
 
@@ -251,7 +332,7 @@ commands! {
         repository: String,
         /// Whether to ask for that.
         confirmed: bool,
-    }: "thin", Usual, "thinning" Thinning, |on, asked| on.thin(&asked.repository, asked.confirmed);
+    }: "thin", Usual, Read (Administer if |asked| asked.confirmed), "thinning" Thinning, |on, asked| on.thin(&asked.repository, asked.confirmed);
 
     /// Applies rules and deletions that are due, and prunes. What is wrong with a single repository is in its entry.
     Prune {
@@ -259,7 +340,7 @@ commands! {
         repository: Option<String>,
         /// Say only what would go.
         dry_run: bool,
-    }: "prune", Long, "pruned" Pruned, |on, asked| {
+    }: "prune", Long, Operate, "pruned" Pruned, |on, asked| {
         Ok(Pruned { pruned: on.prune(asked.repository.as_deref(), asked.dry_run)? })
     };
 
@@ -271,9 +352,13 @@ commands! {
         /// What is to be done beside reading.
         #[serde(default)]
         also: AlsoRepair,
-    }: "scrub", Long, "scrubbed" Scrubbed, |on, asked| {
+    }: "scrub", Long, Operate (Administer if |asked| asked.also != AlsoRepair::default()), "scrubbed" Scrubbed, |on, asked| {
         Ok(Scrubbed { scrubbed: on.scrub(asked.repository.as_deref(), asked.also)? })
     };
+}
+
+fn hundred() -> usize {
+    100
 }
 
 /// A line with its end. It may have an invite or a token.

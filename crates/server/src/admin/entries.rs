@@ -6,10 +6,11 @@ use holdall_repository::Judged;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::accounts::{Deletion, Going, KeepingEntry, MachineEntry};
+use crate::accounts::{ApiToken, AuditEntry, Deletion, Going, KeepingEntry, MachineEntry};
 
 /// All machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Machines {
     /// By name.
     pub machines: Vec<MachineEntry>,
@@ -17,6 +18,7 @@ pub struct Machines {
 
 /// All repositories.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Repositories {
     /// By name.
     pub repositories: Vec<RepositoryEntry>,
@@ -24,6 +26,7 @@ pub struct Repositories {
 
 /// Deletions that wait, or do not any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Deletions {
     /// In the order in which they were asked for.
     pub deletions: Vec<Deletion>,
@@ -31,6 +34,7 @@ pub struct Deletions {
 
 /// What is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Keepings {
     /// By default, then of each repository, by name.
     pub keepings: Vec<KeepingEntry>,
@@ -38,6 +42,7 @@ pub struct Keepings {
 
 /// What got another name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Renamed {
     /// The machine, if it did.
     pub machine: Option<MachineEntry>,
@@ -47,6 +52,7 @@ pub struct Renamed {
 
 /// What prunes did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Pruned {
     /// By repository.
     pub pruned: Vec<PrunedEntry>,
@@ -54,6 +60,7 @@ pub struct Pruned {
 
 /// What scrubs read and found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Scrubbed {
     /// By repository.
     pub scrubbed: Vec<ScrubbedEntry>,
@@ -61,6 +68,7 @@ pub struct Scrubbed {
 
 /// An alarm that was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Resumed {
     /// Why rules let nothing go; nothing if there was no alarm.
     pub alarm: Option<String>,
@@ -70,9 +78,11 @@ pub struct Resumed {
 ///
 /// Secret: no `Debug`.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct IssuedToken {
     /// What to hand over.
     #[serde(with = "token_text")]
+    #[cfg_attr(feature = "web", schema(value_type = String))]
     pub token: AdminToken,
     /// When it lapses, in nanoseconds since 1970 UTC.
     pub expires_ns: i64,
@@ -82,8 +92,10 @@ pub struct IssuedToken {
 ///
 /// Secret: no `Debug`.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct IssuedWebCode {
     /// What to type in.
+    #[cfg_attr(feature = "web", schema(value_type = String))]
     pub code: Zeroizing<String>,
     /// When it lapses, in nanoseconds since 1970 UTC.
     pub expires_ns: i64,
@@ -91,17 +103,38 @@ pub struct IssuedWebCode {
     pub addresses: Vec<String>,
 }
 
-/// A token with which metrics are read.
+/// A token for programs.
 ///
 /// Secret: no `Debug`.
 #[derive(Serialize, Deserialize)]
-pub struct IssuedMetricsToken {
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct IssuedApiToken {
     /// What to hand over.
+    #[cfg_attr(feature = "web", schema(value_type = String))]
     pub token: Zeroizing<String>,
+    /// Where pages can be reached, `HOST:PORT` each, the likeliest first.
+    pub addresses: Vec<String>,
+}
+
+/// Tokens for programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct ApiTokens {
+    /// By name.
+    pub tokens: Vec<ApiToken>,
+}
+
+/// A part of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct Audit {
+    /// The newest first.
+    pub entries: Vec<AuditEntry>,
 }
 
 /// All snapshots of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Snapshots {
     /// Oldest first.
     pub snapshots: Vec<SnapshotEntry>,
@@ -125,6 +158,7 @@ mod token_text {
 
 /// What is to be done beside reading everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct AlsoRepair {
     /// Repair what is damaged.
     pub repair: bool,
@@ -136,6 +170,7 @@ pub struct AlsoRepair {
 
 /// A snapshot, as its keeper sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct SnapshotEntry {
     /// Its id, in hexadecimal.
     pub id: String,
@@ -155,6 +190,7 @@ impl SnapshotEntry {
 
 /// What could go of a repository that is full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Thinning {
     /// The snapshots that could go.
     pub snapshots: Vec<SnapshotEntry>,
@@ -166,6 +202,7 @@ pub struct Thinning {
 
 /// What a prune of a repository did, or would do. Times are in nanoseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct PrunedEntry {
     /// Its name on this server.
     pub repository: String,
@@ -250,6 +287,7 @@ impl PrunedEntry {
 
 /// What a scrub of a repository read and found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct ScrubbedEntry {
     /// Its name on this server.
     pub repository: String,
@@ -280,6 +318,7 @@ pub struct ScrubbedEntry {
 
 /// How much a repository may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Quota {
     /// So many bytes.
@@ -300,6 +339,7 @@ impl Quota {
 
 /// A repository, as its administrator sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct RepositoryEntry {
     /// Its name on this server.
     pub name: String,

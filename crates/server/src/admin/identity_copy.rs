@@ -20,8 +20,10 @@ const VERSION: u32 = 1;
 ///
 /// Secret: whoever has it can pretend to be the server. No `Debug`.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct IdentityCopy {
     /// JSON, to be kept as it is.
+    #[cfg_attr(feature = "web", schema(value_type = String))]
     pub text: Zeroizing<String>,
     /// How many machines are in it.
     pub machines: usize,

@@ -9,15 +9,18 @@
 //! {"ok":{"reply":"machine","id":"...","name":"laptop",...}}  or  {"error":"..."}
 //! ```
 //!
-//! `commands` has each command once, `entries` what they answer, `administration` what they work on. `listing` does what
+//! `commands` has each command once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `actor` for whom. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
 //! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `pages` is what the pages in a browser need;
 //! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod absent;
+mod actor;
 mod administration;
 mod alarm;
 mod commands;
+#[cfg(feature = "web")]
+mod described;
 mod entries;
 mod identity_copy;
 mod keep;
@@ -45,19 +48,27 @@ use crate::data_folder::DataFolder;
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
-pub use crate::accounts::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
+pub use crate::accounts::{
+    ApiToken, AuditEntry, Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal,
+};
+pub(crate) use actor::Actor;
 pub(crate) use administration::Administration;
 pub use commands::{
-    AdminCommand, BackupIdentity, Cancel, Forget, Invite, ListDeletions, ListKeeping, ListMachines,
-    ListRepositories, ListSnapshots, MakeMetricsToken, MakeToken, MakeWebCode, Only, Pace, Prune,
-    Remove, Rename, Resume, Revoke, Rights, Scrub, SetKeeping, SetQuota, Thin, WantedKeeping,
+    AdminCommand, BackupIdentity, Cancel, Forget, Invite, ListApiTokens, ListAudit, ListDeletions,
+    ListKeeping, ListMachines, ListRepositories, ListSnapshots, MakeApiToken, MakeToken,
+    MakeWebCode, Only, Pace, Prune, Remove, Rename, Resume, Revoke, RevokeApiToken, Rights, Scope,
+    Scrub, SetKeeping, SetQuota, Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, error_line};
 use commands::{Line, command_line, reply_in};
+#[cfg(feature = "web")]
+pub(crate) use commands::{described, is_command};
+#[cfg(feature = "web")]
+pub(crate) use described::Described;
 pub use entries::{
-    AlsoRepair, Deletions, IssuedMetricsToken, IssuedToken, IssuedWebCode, Keepings, Machines,
-    Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Scrubbed,
-    ScrubbedEntry, SnapshotEntry, Snapshots, Thinning,
+    AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, Keepings,
+    Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed,
+    Scrubbed, ScrubbedEntry, SnapshotEntry, Snapshots, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};
@@ -141,12 +152,14 @@ fn without_server(
     let log: LogSink = Arc::new(|_| {});
     let stores = Stores::new(folder, identity, Arc::clone(&accounts), Arc::clone(&log));
     stores.finish_moves()?;
+    let actor = Actor::terminal();
     let administration = Administration {
         accounts: &accounts,
         stores: &stores,
         identity: public,
         listen,
         log: &log,
+        actor: &actor,
         should_stop: &AtomicBool::new(false),
     };
     command.carry_out(&administration)

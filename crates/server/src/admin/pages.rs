@@ -4,7 +4,8 @@
 use super::administration::Administration;
 #[cfg(feature = "web")]
 use super::commands::{AdminCommand, Command, command_line, reply_in};
-use super::entries::{IssuedMetricsToken, IssuedWebCode, SnapshotEntry, Snapshots};
+use super::commands::{MakeApiToken, Scope};
+use super::entries::{IssuedApiToken, IssuedWebCode, SnapshotEntry, Snapshots};
 use crate::ServerError;
 use crate::addresses::reachable_at;
 
@@ -24,12 +25,18 @@ impl Administration<'_> {
         Ok(IssuedWebCode { code, expires_ns, addresses: reachable_at(self.listen) })
     }
 
-    /// Makes a token for metrics.
-    pub(super) fn metrics_token(&self) -> Result<IssuedMetricsToken, ServerError> {
+    /// Makes a token for a program.
+    pub(super) fn api_token(&self, asked: &MakeApiToken) -> Result<IssuedApiToken, ServerError> {
         refuse_without_pages()?;
-        let token = self.accounts.make_metrics_token()?;
-        self.log("made a token for metrics");
-        Ok(IssuedMetricsToken { token })
+        let MakeApiToken { name, scope, valid_for_s } = asked;
+        if *scope == Scope::Own {
+            return Err(ServerError::refused(
+                "no token may do what makes somebody an administrator",
+            ));
+        }
+        let token = self.accounts.make_api_token(name, *scope, *valid_for_s)?;
+        self.log(&format!("made a token for programs, {name:?}"));
+        Ok(IssuedApiToken { token, addresses: reachable_at(self.listen) })
     }
 
     /// Carries out a command as if it had come as a line, so that a page and a terminal never differ.

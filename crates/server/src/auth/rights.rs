@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a machine may do in its own repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Right {
     /// It puts, commits and reads.

@@ -23,7 +23,7 @@ use super::records::read_records;
 use super::respond::{BYTES, JSON, LINES, done, respond};
 use super::scrub;
 use crate::ServerError;
-use crate::admin::Administration;
+use crate::admin::{Actor, Administration};
 use crate::auth::rights::Permit;
 use crate::bounds::source::Source;
 use crate::bounds::work::BufferPermits;
@@ -170,7 +170,8 @@ impl RepositoryRequest<'_> {
     }
 
     fn deletions(self) -> Response<Answer> {
-        let announced = self.state.administration().announced(self.permit.repository());
+        let announced =
+            self.state.administration(&Actor::server()).announced(self.permit.repository());
         respond(BYTES, Frames::plain(wire::encode_announced(&announced)), None)
     }
 
@@ -308,7 +309,9 @@ impl RepositoryRequest<'_> {
             let (name, _slot) = (state.accounts.current_name(permit.repository()), slot);
             permit.check_again(&state.accounts.role(&permit.key()), &name)?;
             state.accounts.check_token(&token, &name)?;
-            Ok(state.administer(|administration| call(administration, &name, named))?)
+            Ok(state.administer(&Actor::server(), |administration| {
+                call(administration, &name, named)
+            })?)
         };
         let (answer, _) = self.state.work.run(allowed).await?;
         Ok(respond(BYTES, Frames::plain(answer), None))

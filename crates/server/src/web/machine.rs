@@ -39,7 +39,7 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     check_id(&id)?;
-    let (known, deletions) = shared.administer(Pace::Usual, move |on| read(on, &id)).await?;
+    let (known, deletions) = shared.read(Pace::Usual, move |on| read(on, &id)).await?;
     let title = known.machine.name.clone();
     let content = page(&known, &deletions, &who, shared.now_ns());
     Ok(who.page(&shared, &title, content))
@@ -170,11 +170,12 @@ fn revoking(known: &Known, who: &SignedIn) -> Markup {
 /// Takes a deletion back.
 pub(super) async fn cancel(
     State(shared): State<Arc<Shared>>,
-    _: SignedIn,
+    From(source): From,
+    who: SignedIn,
     Path(number): Path<u64>,
     Sent(_): Sent<Nothing>,
 ) -> Result<Response, Problem> {
-    shared.ask(Cancel { number }).await?;
+    shared.ask(who.actor(source), Cancel { number }).await?;
     Ok(Redirect::to("/").into_response())
 }
 
@@ -188,6 +189,6 @@ pub(super) async fn revoke(
 ) -> Result<Response, Problem> {
     check_id(&id)?;
     entry::check_again(&shared, source, &who, confirmed.password).await?;
-    shared.ask(Revoke { machine: id.clone() }).await?;
+    shared.ask(who.actor(source), Revoke { machine: id.clone() }).await?;
     Ok(Redirect::to(&format!("/machines/{id}")).into_response())
 }

@@ -1,17 +1,18 @@
 //! `/metrics`: what Prometheus asks for, in its text format of version 0.0.4. Whoever asks shows a token, which
-//! `holdall admin metrics-token` makes, and which is good for nothing else.
+//! `holdall admin api-token` makes.
 
 use std::fmt::{Display, Write};
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 
 use super::overview::{Overview, read};
 use super::problem::Problem;
 use super::shared::Shared;
+use super::token;
 use super::words::Known;
 use crate::admin::Pace;
 
@@ -23,17 +24,13 @@ pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token =
-        token.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().to_owned();
-    let of_token =
-        move |on: &crate::admin::Administration<'_>| on.accounts.is_metrics_token(&token);
-    if !shared.administer(Pace::Quick, of_token).await? {
-        let words = "`holdall admin metrics-token` makes a token; send it as Bearer.\n";
+    // Whoever has a token at all may see these.
+    if token::shown(&shared, &headers).await?.is_none() {
+        let words = "`holdall admin api-token NAME` makes a token; send it as Bearer.\n";
         let asked = [(WWW_AUTHENTICATE, "Bearer")];
         return Ok((StatusCode::UNAUTHORIZED, asked, words).into_response());
     }
-    let overview = shared.administer(Pace::Usual, read).await?;
+    let overview = shared.read(Pace::Usual, read).await?;
     Ok(([(CONTENT_TYPE, FORMAT)], text(&overview)).into_response())
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! http::connection (no key) -> mod -> guard (Host, Origin, policy) -> router
 //!                                                     |-> entry (setup, sign-in, sign-out)
-//!                                                     |-> metrics, for Prometheus
+//!                                                     |-> metrics, for Prometheus, and api, for programs, by token
 //!                                                     '-> overview, machine -> admin (the commands of `holdall admin`)
 //! ```
 //!
@@ -13,16 +13,19 @@
 //! All state comes from administrator's commands: a page knows nothing that `holdall admin` does not, and there is no
 //! second way to change anything.
 
+mod api;
 mod backoff;
 mod entry;
 mod guard;
 mod machine;
 mod metrics;
+mod openapi;
 mod overview;
 mod passwords;
 mod problem;
 mod sessions;
 mod shared;
+mod token;
 mod visitor;
 mod words;
 
@@ -34,7 +37,7 @@ use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use bytes::Bytes;
 use holdall_pages::{ICON, ICON_PATH, STYLE, STYLE_PATH};
 use holdall_protocol::wire::Route;
@@ -76,6 +79,9 @@ impl Web {
             .route("/machines/{id}/revoke", post(machine::revoke))
             .route("/deletions/{number}/cancel", post(machine::cancel))
             .route("/metrics", get(metrics::show))
+            .route("/api/v1/openapi.json", get(api::document))
+            .route("/api/v1/admin/{command}", get(api::tell).post(api::carry_out))
+            .route("/api/{*rest}", any(api::nothing))
             .route(STYLE_PATH, get(|| file("text/css; charset=utf-8", STYLE)))
             .route(ICON_PATH, get(|| file("image/svg+xml", ICON)))
             .fallback(|| async { Problem::not_found("There is no such page.") })
@@ -94,8 +100,10 @@ impl Web {
         if path == "/healthz" || Route::parse(request.method().as_str(), path).is_some() {
             return Err(request);
         }
+        let is_program = api::is_path(path);
         let answered = match guard::check(&self.shared.hosts, &request) {
             Ok(()) => self.routed(source, request).await,
+            Err(problem) if is_program => api::refused(problem),
             Err(problem) => problem.into_response(),
         };
         let (mut head, body) = answered.into_parts();

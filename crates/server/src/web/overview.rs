@@ -40,7 +40,7 @@ pub(super) async fn show(
         Ok(who) => who,
         Err(visitor) => return Ok(entry::welcome(&shared, &visitor).await),
     };
-    let overview = shared.administer(Pace::Usual, read).await?;
+    let overview = shared.read(Pace::Usual, read).await?;
     let content = page(&overview, &who.token, shared.now_ns());
     Ok(who.page(&shared, "Overview", content))
 }

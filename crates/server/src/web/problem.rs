@@ -21,6 +21,11 @@ impl Problem {
         Self { status, words: words.into() }
     }
 
+    /// Its status and its words.
+    pub(super) fn into_parts(self) -> (StatusCode, String) {
+        (self.status, self.words)
+    }
+
     pub(super) fn not_found(words: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, words)
     }

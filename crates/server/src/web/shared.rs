@@ -12,7 +12,7 @@ use super::guard::Hosts;
 use super::problem::Problem;
 use super::sessions::Sessions;
 use crate::ServerError;
-use crate::admin::{AdminCommand, Administration, Pace};
+use crate::admin::{Actor, AdminCommand, Administration, Pace};
 use crate::bounds::work::Work;
 use crate::state::ServerState;
 
@@ -46,18 +46,28 @@ impl Shared {
         self.state.accounts.clock().now_ns()
     }
 
-    /// Has one command carried out.
-    pub(super) async fn ask<C>(&self, command: C) -> Result<C::Reply, Problem>
+    /// Has one command carried out for somebody.
+    pub(super) async fn ask<C>(&self, actor: Actor, command: C) -> Result<C::Reply, Problem>
     where
         C: AdminCommand + Send + 'static,
         C::Reply: Send + 'static,
     {
-        self.administer(C::PACE, move |on| on.carry_out(&command)).await
+        self.administer(actor, C::PACE, move |on| on.carry_out(&command)).await
     }
 
-    /// Has several carried out, one after the other.
+    /// Reads what a page is made of.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        pace: Pace,
+        work: impl FnOnce(&Administration<'_>) -> Result<T, ServerError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.administer(Actor::server(), pace, work).await
+    }
+
+    /// Has several commands carried out for somebody, one after the other.
     pub(super) async fn administer<T: Send + 'static>(
         &self,
+        actor: Actor,
         pace: Pace,
         work: impl FnOnce(&Administration<'_>) -> Result<T, ServerError> + Send + 'static,
     ) -> Result<T, Problem> {
@@ -66,7 +76,7 @@ impl Shared {
             Pace::Quick => &self.state.quick_work,
             Pace::Usual | Pace::Long => &self.state.work,
         };
-        let (done, _) = threads.run(move || Ok(state.administer(|all| work(&all)))).await?;
+        let (done, _) = threads.run(move || Ok(state.administer(&actor, |all| work(&all)))).await?;
         Ok(done?)
     }
 

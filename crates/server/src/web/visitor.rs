@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use super::sessions::Sessions;
 use super::shared::Shared;
+use crate::admin::Actor;
 use crate::bounds::source::Source;
 
 /// Browsers keep cookies of one name apart by host, not by port. A name that begins so has no other path, no
@@ -116,6 +117,11 @@ impl Visitor {
 }
 
 impl SignedIn {
+    /// In whose name something is done.
+    pub(super) fn actor(&self, source: Source) -> Actor {
+        Actor { who: format!("{} in a browser", self.account), from: Some(source.to_string()) }
+    }
+
     /// A page for them.
     pub(super) fn page(&self, shared: &Shared, title: &str, content: Markup) -> Response {
         shared.html(title, Some(Account { name: &self.account, token: &self.token }), content)

@@ -1,9 +1,10 @@
 //! `holdall admin`: what a server's administrator sees and changes. One file for each verb.
 
+mod api_token;
+mod audit;
 mod deletions;
 mod identity;
 mod machines;
-mod metrics_token;
 mod prune;
 mod quota;
 mod remove;
@@ -71,7 +72,8 @@ enum Verb {
     BackupIdentity(identity::BackupArgs),
     RestoreIdentity(identity::RestoreArgs),
     WebCode(web_code::Args),
-    MetricsToken(metrics_token::Args),
+    ApiToken(api_token::Args),
+    Audit(audit::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -94,7 +96,8 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Token(args) => token::run(&args, &data, app),
         Verb::BackupIdentity(args) => identity::backup(&args, &data, app),
         Verb::RestoreIdentity(args) => identity::restore(&args, &data, app),
-        Verb::MetricsToken(args) => metrics_token::run(&args, &data, app),
+        Verb::ApiToken(args) => api_token::run(&args, &data, app),
+        Verb::Audit(args) => audit::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }

@@ -1,5 +1,6 @@
 //! The server's pages, by a client that speaks to them as a browser does, with real machines and backups behind them.
 
+mod api;
 mod client;
 mod relay;
 mod seen;
@@ -74,7 +75,8 @@ fn no_log_has_a_code_a_password_a_token_or_a_cookie() {
     set_up(&mut browser, &code, PASSWORD).expect(303);
     let cookie = browser.cookie.clone().expect("a cookie");
     sign_in(&mut place.browser(), "ann", "a wrong password").expect(403);
-    let metrics = place.told(&["metrics-token"])[0]["token"].as_str().expect("a token").to_owned();
+    let metrics =
+        place.told(&["api-token", "prometheus"])[0]["token"].as_str().expect("a token").to_owned();
     place.server.process().terminate().expect("it lives");
     place.server.process().wait().expect("it ends");
 
@@ -263,9 +265,11 @@ fn metrics_are_for_who_has_the_token_and_a_new_one_ends_the_old() {
         browser.ask(&head, "")
     };
     ask("").expect(401);
-    let token = || place.told(&["metrics-token"])[0]["token"].as_str().expect("a token").to_owned();
+    let token = || {
+        place.told(&["api-token", "prometheus"])[0]["token"].as_str().expect("a token").to_owned()
+    };
     let first = token();
-    ask("holdall-metrics-0").expect(401);
+    ask("holdall-api-0").expect(401);
     let metrics = ask(&first).expect(200);
     assert!(metrics.header("content-type").is_some_and(|kind| kind.contains("version=0.0.4")));
     let name = "machine=\"<script>alert(1)</script>\\\"'&\"";

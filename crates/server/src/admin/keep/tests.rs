@@ -11,7 +11,7 @@ use holdall_testkit::FakeClock;
 use super::*;
 use crate::LogSink;
 use crate::accounts::Accounts;
-use crate::admin::RepositoryEntry;
+use crate::admin::{Actor, RepositoryEntry};
 use crate::auth::identity::ServerIdentity;
 use crate::data_folder::DataFolder;
 use crate::stores::Stores;
@@ -38,6 +38,7 @@ struct World {
     told: Arc<Mutex<Vec<String>>>,
     forge: Forge,
     head: Option<(RecordHash, u64)>,
+    actor: Actor,
     should_stop: AtomicBool,
     temp: tempfile::TempDir,
 }
@@ -78,7 +79,8 @@ impl World {
         accounts.watch_clock().unwrap();
         let stores = Stores::new(folder, signer, accounts.clone(), log.clone());
         let should_stop = AtomicBool::new(false);
-        Self { clocks, accounts, stores, log, told, forge, head, should_stop, temp }
+        let actor = Actor::terminal();
+        Self { clocks, accounts, stores, log, told, forge, head, actor, should_stop, temp }
     }
 
     fn administration(&self) -> Administration<'_> {
@@ -88,6 +90,7 @@ impl World {
             identity: self.forge.key.public(),
             listen: "127.0.0.1:1".parse().unwrap(),
             log: &self.log,
+            actor: &self.actor,
             should_stop: &self.should_stop,
         }
     }

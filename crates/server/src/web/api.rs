@@ -1,0 +1,160 @@
+//! `/api/v1`: for programs, what pages and a terminal do, by the same commands. Each has a path of its own below
+//! `/api/v1/admin/`, takes its fields as JSON and answers as JSON.
+//!
+//! A program shows a token, whose scope says which commands it may have carried out. What takes long ends with the
+//! request's patience: the server goes on with it.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use super::problem::Problem;
+use super::shared::Shared;
+use super::visitor::From;
+use super::{openapi, token};
+use crate::admin::{Actor, Command, Scope, is_command};
+
+const JSON: &str = "application/json";
+
+/// What is answered instead of what was asked for.
+pub(super) struct Refused {
+    status: StatusCode,
+    reason: String,
+}
+
+impl Refused {
+    fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, reason: reason.into() }
+    }
+}
+
+impl std::convert::From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        let (status, words) = problem.into_parts();
+        Self::new(status, words)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut response =
+            answer(self.status, json!({ "error": self.reason }).to_string().into_bytes());
+        let header = match self.status {
+            StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::METHOD_NOT_ALLOWED => Some((ALLOW, "POST")),
+            _ => None,
+        };
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
+fn answer(status: StatusCode, json: Vec<u8>) -> Response {
+    (status, [(CONTENT_TYPE, JSON)], json).into_response()
+}
+
+/// The document that describes all of it.
+pub(super) async fn document() -> Response {
+    answer(StatusCode::OK, openapi::document().to_string().into_bytes())
+}
+
+/// Whether a path is for programs, which are told as JSON what is wrong.
+pub(super) fn is_path(path: &str) -> bool {
+    path.starts_with("/api/")
+}
+
+/// The same problem for a program.
+pub(super) fn refused(problem: Problem) -> Response {
+    Refused::from(problem).into_response()
+}
+
+/// What is no path of it.
+pub(super) async fn nothing() -> Refused {
+    Refused::new(StatusCode::NOT_FOUND, "there is no such path; /api/v1/openapi.json has all")
+}
+
+/// Carries out a command that only tells, without fields.
+pub(super) async fn tell(
+    state: State<Arc<Shared>>,
+    from: From,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    carried_out(state, from, path, headers, None).await
+}
+
+/// Carries out a command with its fields.
+pub(super) async fn carry_out(
+    state: State<Arc<Shared>>,
+    from: From,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Refused> {
+    let body = body.map_err(|error| Refused::new(error.status(), error.body_text()))?;
+    carried_out(state, from, path, headers, Some(body)).await
+}
+
+async fn carried_out(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: Option<Bytes>,
+) -> Result<Response, Refused> {
+    let Some(token) = token::shown(&shared, &headers).await? else {
+        let reason = "a token is missing, lapsed or revoked; `holdall admin api-token` makes one, to be sent as Bearer";
+        return Err(Refused::new(StatusCode::UNAUTHORIZED, reason));
+    };
+    let name = path.map(|Path(name)| name).unwrap_or_default();
+    if !is_command(&name) {
+        return Err(nothing().await);
+    }
+    let command = command(&name, body.as_deref())?;
+    let scope = command.scope();
+    if body.is_none() && scope != Scope::Read {
+        let reason = "what changes something is asked for by POST";
+        return Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, reason));
+    }
+    if token.scope < scope || scope == Scope::Own {
+        let reason = match scope {
+            Scope::Own => "no token may do this; `holdall admin` on the server does".to_owned(),
+            _ => format!("the token {:?} may not do this", token.name),
+        };
+        return Err(Refused::new(StatusCode::FORBIDDEN, reason));
+    }
+    let actor = Actor { who: format!("token {}", token.name), from: Some(source.to_string()) };
+    let pace = command.pace();
+    let line = shared.administer(actor, pace, move |on| command.carry_out(on)).await?;
+    Ok(answer(StatusCode::OK, reply_of(&line)?))
+}
+
+/// The command of that name with these fields.
+fn command(name: &str, body: Option<&[u8]>) -> Result<Command, Refused> {
+    let refused = |error: serde_json::Error| {
+        Refused::new(StatusCode::BAD_REQUEST, format!("{name}: {error}"))
+    };
+    let mut fields: Map<String, Value> = match body {
+        None | Some([]) => Map::new(),
+        Some(body) => serde_json::from_slice(body).map_err(refused)?,
+    };
+    fields.insert("command".into(), name.into());
+    serde_json::from_value(fields.into()).map_err(refused)
+}
+
+/// What a command was answered, without what is said of it on the socket.
+fn reply_of(line: &[u8]) -> Result<Vec<u8>, Refused> {
+    let failed = || Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer is none");
+    let mut line: Value = serde_json::from_slice(line).map_err(|_| failed())?;
+    let reply = line.get_mut("ok").and_then(Value::as_object_mut).ok_or_else(failed)?;
+    reply.remove("reply");
+    serde_json::to_vec(reply).map_err(|_| failed())
+}
