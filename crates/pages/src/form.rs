@@ -22,6 +22,14 @@ pub fn field(id: &str, words: &str, fills: &str) -> Markup {
     }
 }
 
+/// The same for a number, or a word in its place, with what it is now.
+pub fn number(id: &str, words: &str, value: &str) -> Markup {
+    html! {
+        label for=(id) { (words) }
+        input id=(id) name=(id) type="text" inputmode="numeric" autocomplete="off" value=(value) maxlength="12";
+    }
+}
+
 /// The same for a password, which is not shown.
 pub fn password(id: &str, words: &str, fills: &str) -> Markup {
     html! {

@@ -21,7 +21,7 @@ mod frame;
 mod light;
 
 pub use chart::{Chart, Point, columns, sparkline};
-pub use form::{field, form, password};
+pub use form::{field, form, number, password};
 pub use frame::{Account, Page};
 use holdall_format::Shown;
 pub use light::Light;

@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::ServerError;
-use crate::admin::{self, Actor, Command, Pace};
+use crate::admin::{self, Command};
+use crate::auth::actor::Actor;
 use crate::state::ServerState;
 
 /// Most bytes of a command.
@@ -68,22 +69,10 @@ async fn answer(stream: tokio::net::UnixStream, state: &Arc<ServerState>) -> io:
     let mut reading = tokio::io::BufReader::new(reading.take(COMMAND_MAX_BYTES));
     timeout(PATIENCE, reading.read_line(&mut line)).await??;
     let answered = match serde_json::from_str::<Command>(&line) {
-        Ok(command) => {
-            let inner = Arc::clone(state);
-            let work = match command.pace() {
-                Pace::Quick => &state.quick_work,
-                Pace::Usual | Pace::Long => &state.work,
-            };
-            match work
-                .run(
-                    move || Ok(inner.administer(&Actor::terminal(), |all| command.carry_out(&all))),
-                )
-                .await
-            {
-                Ok((answered, _)) => answered.map_err(|error| error.to_string()),
-                Err(_) => Err("the server is ending".into()),
-            }
-        }
+        Ok(command) => match state.carry_out(Actor::terminal(), command).await {
+            Ok(answered) => answered.map_err(|error| error.to_string()),
+            Err(_) => Err("the server is ending".into()),
+        },
         Err(error) => Err(format!("not a command: {error}")),
     };
     let line = answered.or_else(admin::error_line).map_err(io::Error::other)?;

@@ -28,6 +28,7 @@ mod clock_trust;
 mod data_folder;
 mod error;
 mod http;
+mod jobs;
 mod measure;
 mod server;
 mod state;

@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use holdall_format::{OneLine, PublicKey};
@@ -15,8 +14,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::accounts::Accounts;
-use crate::admin::Actor;
 use crate::admin_listener::AdminSocket;
+use crate::auth::actor::Actor;
 use crate::auth::identity::{ServerIdentity, TlsConfigs, web_config};
 use crate::bounds::failures::Whose;
 use crate::bounds::limits::Limits;
@@ -225,7 +224,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
         }
         Err(error) => serving.state.log(&format!("cannot listen: {error}")),
     }
-    serving.state.should_stop.store(true, Ordering::Release);
+    serving.state.stop();
     serving.state.log("ending");
     while connections.join_next().await.is_some() {}
     serving.state.activities.tell_all();
@@ -240,14 +239,17 @@ async fn keep_house(state: &Arc<ServerState>) {
         sleep(wait).await;
         wait = state.limits.keep_house;
         let inner = Arc::clone(state);
+        let job = state.begin_job(Actor::server(), "hourly round".to_owned());
+        let own = Arc::clone(&job);
         let kept = state.work.run(move || {
-            inner.administer(&Actor::server(), |all| all.keep_house());
+            inner.administer_job(&own, |all| all.keep_house());
             Ok(())
         });
         // What else hinders it is in the log, and is tried again in an hour.
-        if kept.await.is_err() {
-            state.log("looking after the repositories ended unexpectedly");
-        }
+        let kept = kept.await.map(|_| serde_json::Value::Null);
+        let kept = kept.map_err(|_| "looking after the repositories ended unexpectedly".to_owned());
+        kept.as_ref().err().into_iter().for_each(|what| state.log(what));
+        job.end(kept, state.stores.now_ns());
     }
 }
 

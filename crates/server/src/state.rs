@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
@@ -12,11 +12,11 @@ use holdall_protocol::{Denial, RepositoryError};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 
-use crate::LogSink;
 use crate::accounts::Accounts;
 use crate::activity::Activities;
 use crate::addresses::host_name;
-use crate::admin::{Actor, Administration};
+use crate::admin::{Administration, Command, Line, Pace, reply_of};
+use crate::auth::actor::Actor;
 use crate::auth::rights::Role;
 use crate::bounds::buffers::Buffers;
 use crate::bounds::failures::{FailureLog, Whose};
@@ -24,9 +24,11 @@ use crate::bounds::limits::{Limits, SMALL_BODY_BYTES};
 use crate::bounds::refused_pairings::RefusedPairings;
 use crate::bounds::source::Source;
 use crate::bounds::work::{BufferPermits, Memory, Work};
+use crate::jobs::{Job, Jobs};
 use crate::measure::Measuring;
 use crate::measure::pressure::Pressure;
 use crate::stores::Stores;
+use crate::{LogSink, ServerError};
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
 /// Most scrubs from afar at once, each of another repository.
@@ -63,7 +65,9 @@ pub(crate) struct ServerState {
     /// Whose turn it is to measure the path here.
     pub(crate) measuring: Measuring,
     /// Set when what takes long is to end.
-    pub(crate) should_stop: AtomicBool,
+    should_stop: AtomicBool,
+    /// What takes long.
+    pub(crate) jobs: Jobs,
     /// One turn: a proof reads the records of a repository, for whoever has an invite.
     proofs: Semaphore,
 }
@@ -111,6 +115,7 @@ impl ServerState {
             pressure: Pressure::default(),
             measuring: Measuring::default(),
             should_stop: AtomicBool::new(false),
+            jobs: Jobs::default(),
             proofs: Semaphore::new(1),
         }
     }
@@ -239,9 +244,19 @@ impl ServerState {
 
     /// What an administrator may work on.
     pub(crate) fn administration<'a>(&'a self, actor: &'a Actor) -> Administration<'a> {
-        let Self { accounts, stores, identity, listen, log, should_stop, .. } = self;
+        let Self { accounts, stores, identity, listen, log, jobs, should_stop, .. } = self;
         let (identity, listen) = (*identity, *listen);
-        Administration { accounts, stores, identity, listen, log, actor, should_stop }
+        Administration {
+            accounts,
+            stores,
+            identity,
+            listen,
+            log,
+            actor,
+            jobs,
+            job: None,
+            should_stop,
+        }
     }
 
     /// Does what no request that stores or reads waits for, and counts what the calling thread uses for it.
@@ -251,6 +266,80 @@ impl ServerState {
         work: impl FnOnce(Administration<'_>) -> T,
     ) -> T {
         self.pressure.own_work.count(|| work(self.administration(actor)))
+    }
+
+    /// Does what takes long: the job's log has what is logged meanwhile.
+    pub(crate) fn administer_job<T>(
+        &self,
+        job: &Arc<Job>,
+        work: impl FnOnce(Administration<'_>) -> T,
+    ) -> T {
+        let (own, log, clock) = (Arc::clone(job), Arc::clone(&self.log), self.accounts.clock());
+        let log: LogSink = Arc::new(move |line| {
+            own.say(line, clock.now_ns());
+            log(line);
+        });
+        let common = self.administration(&job.actor);
+        let should_stop = &job.should_stop;
+        let administration = Administration { log: &log, job: Some(job), should_stop, ..common };
+        self.pressure.own_work.count(|| work(administration))
+    }
+
+    /// Has a command carried out, on threads of its pace. What takes long is a job meanwhile.
+    ///
+    /// # Errors
+    /// If the server is ending; what the command itself failed with is in its answer.
+    ///
+    /// # Cancel safety
+    /// A command that began is carried out to its end.
+    pub(crate) async fn carry_out(
+        self: &Arc<Self>,
+        actor: Actor,
+        command: Command,
+    ) -> Result<Result<Line, ServerError>, WireError> {
+        let inner = Arc::clone(self);
+        let threads = match command.pace() {
+            Pace::Quick => &self.quick_work,
+            Pace::Usual => &self.work,
+            Pace::Long => {
+                let job = self.begin_job(actor, command.title());
+                return self.run_job(job, command).await;
+            }
+        };
+        let carry_out = move || Ok(inner.administer(&actor, |all| command.carry_out(&all)));
+        Ok(threads.run(carry_out).await?.0)
+    }
+
+    /// Begins a job, which [`ServerState::run_job`] runs.
+    pub(crate) fn begin_job(&self, actor: Actor, what: String) -> Arc<Job> {
+        self.jobs.begin(actor, what, self.stores.now_ns())
+    }
+
+    /// Carries a command out as a job.
+    ///
+    /// # Errors
+    /// As [`ServerState::carry_out`].
+    pub(crate) async fn run_job(
+        self: &Arc<Self>,
+        job: Arc<Job>,
+        command: Command,
+    ) -> Result<Result<Line, ServerError>, WireError> {
+        let (inner, own) = (Arc::clone(self), Arc::clone(&job));
+        let carry_out = move || Ok(inner.administer_job(&own, |all| command.carry_out(&all)));
+        let done = self.work.run(carry_out).await;
+        let result = match &done {
+            Ok((Ok(line), _)) => reply_of(line).map_err(|error| error.to_string()),
+            Ok((Err(error), _)) => Err(error.to_string()),
+            Err(_) => Err("the server ended, or its thread did".to_owned()),
+        };
+        job.end(result, self.stores.now_ns());
+        Ok(done?.0)
+    }
+
+    /// Has everything end that takes long.
+    pub(crate) fn stop(&self) {
+        self.should_stop.store(true, Ordering::Release);
+        self.jobs.end_all();
     }
 
     /// Writes one line. It never has content, names of files or secrets.

@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::web_code::random_letters;
 use super::{Accounts, lives};
 use crate::ServerError;
-use crate::admin::Scope;
+use crate::auth::scope::Scope;
 
 const SETTING: &str = "web.tokens";
 const PREFIX: &str = "holdall-api-";

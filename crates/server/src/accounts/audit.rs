@@ -26,8 +26,8 @@ pub struct AuditEntry {
     pub from: Option<String>,
     /// The command.
     pub command: String,
-    /// Its fields, as JSON.
-    pub fields: String,
+    /// Its fields.
+    pub fields: serde_json::Value,
     /// Why it was refused or failed; `None` if it was done.
     pub error: Option<String>,
 }

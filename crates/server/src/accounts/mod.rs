@@ -17,6 +17,7 @@ mod database;
 mod entries;
 mod invite;
 mod keeping;
+mod keeping_words;
 mod machine;
 mod names;
 mod newest;

@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 
 use holdall_format::PublicKey;
 
-use super::actor::Actor;
 use crate::accounts::Accounts;
+use crate::auth::actor::Actor;
+use crate::jobs::{Job, Jobs};
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
@@ -22,6 +23,9 @@ pub(crate) struct Administration<'a> {
     pub(crate) log: &'a LogSink,
     /// Who has it done.
     pub(crate) actor: &'a Actor,
+    /// What takes long, and which of that this is part of.
+    pub(crate) jobs: &'a Jobs,
+    pub(crate) job: Option<&'a Job>,
     /// Set when what takes long is to end.
     pub(crate) should_stop: &'a AtomicBool,
 }

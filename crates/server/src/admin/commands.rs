@@ -2,34 +2,24 @@
 //!
 //! `docs/protocol.md` has them as lines of JSON.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::administration::Administration;
+use super::command::{AdminCommand, Pace};
 #[cfg(feature = "web")]
 use super::described::Described;
 use super::entries::{
-    AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, Keepings,
-    Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Scrubbed, Snapshots,
-    Thinning,
+    AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, JobList,
+    Judgement, Keepings, Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed,
+    Scrubbed, Snapshots, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
 use crate::accounts::{Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
 use crate::auth::rights::Right;
-
-/// Something that an administrator has done.
-pub trait AdminCommand: Serialize {
-    /// What the command is called.
-    const NAME: &'static str;
-    /// What its answer is called.
-    const REPLY: &'static str;
-    /// How long it may take.
-    const PACE: Pace;
-    /// What is answered once it is done.
-    type Reply: DeserializeOwned;
-}
+use crate::auth::scope::Scope;
+use crate::jobs::JobEntry;
 
 /// What is to be kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,34 +41,6 @@ pub enum Only {
     Machine,
     /// The repository.
     Repository,
-}
-
-/// What somebody may have done; each may what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
-pub enum Scope {
-    /// See the overview and metrics.
-    Look,
-    /// Be told.
-    Read,
-    /// Have what is stored looked after, and keep it from being deleted.
-    Operate,
-    /// Let machines in, lock them out, and have things deleted.
-    Administer,
-    /// Become somebody: never by a token alone.
-    Own,
-}
-
-/// How long a command may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// It looks into no repository, so that it waits for nobody.
-    Quick,
-    /// It may wait for a repository to be opened, or for a deletion that is being carried out.
-    Usual,
-    /// It may take as long as reading everything does.
-    Long,
 }
 
 macro_rules! commands {
@@ -158,6 +120,7 @@ macro_rules! commands {
                 concat!($($doc, "\n"),*),
                 Scope::$scope,
                 None$(.or(Some(Scope::$more)))?,
+                is_told_without_fields($name),
             )),+]
         }
     };
@@ -238,6 +201,14 @@ commands! {
     }: "keeping", Usual, Read (Administer if |asked| asked.wanted.is_some()), "keeping" KeepingEntry, |on, asked| {
         on.keeping(asked.repository.as_deref(), asked.wanted.clone())
     };
+
+    /// Says of each snapshot of a repository why rules keep it, and which they let go. It changes nothing.
+    Judge {
+        /// Its name on this server.
+        repository: String,
+        /// The rules; none for those in force.
+        rules: Option<Keeping>,
+    }: "judge", Usual, Read, "judgement" Judgement, |on, asked| on.judgement(&asked.repository, asked.rules.as_ref());
 
     /// Tells what is kept by default, and of each repository.
     ListKeeping {}: "keepings", Usual, Read, "keepings" Keepings, |on, _asked| {
@@ -334,6 +305,21 @@ commands! {
         confirmed: bool,
     }: "thin", Usual, Read (Administer if |asked| asked.confirmed), "thinning" Thinning, |on, asked| on.thin(&asked.repository, asked.confirmed);
 
+    /// Lists what takes long: what runs, and what ended last.
+    ListJobs {}: "jobs", Quick, Read, "jobs" JobList, |on, _asked| Ok(JobList { jobs: on.jobs.entries(on.stores.now_ns()) });
+
+    /// Tells of one of those, with its log and what it was answered.
+    ShowJob {
+        /// What it is called.
+        number: u64,
+    }: "job", Quick, Read, "job" JobEntry, |on, asked| on.jobs.entry(asked.number, on.stores.now_ns());
+
+    /// Has one of those end early. What it did by then stays done.
+    CancelJob {
+        /// What it is called.
+        number: u64,
+    }: "cancel-job", Quick, Operate, "job" JobEntry, |on, asked| on.jobs.cancel(asked.number, on.stores.now_ns());
+
     /// Applies rules and deletions that are due, and prunes. What is wrong with a single repository is in its entry.
     Prune {
         /// One, by its name on this server; none for all of them.
@@ -361,6 +347,29 @@ fn hundred() -> usize {
     100
 }
 
+impl Command {
+    /// What it is called as a job.
+    pub(crate) fn title(&self) -> String {
+        let (what, of) = match self {
+            Self::Prune(asked) if asked.dry_run => {
+                ("look at what a prune would do", &asked.repository)
+            }
+            Self::Prune(asked) => ("prune", &asked.repository),
+            Self::Scrub(asked) if asked.also.repair => ("scrub and repair", &asked.repository),
+            Self::Scrub(asked) => ("scrub", &asked.repository),
+            _ => ("something", &None),
+        };
+        format!("{what} of {}", of.as_deref().unwrap_or("all repositories"))
+    }
+}
+
+/// Whether a command only tells where nothing more is said.
+#[cfg(feature = "web")]
+fn is_told_without_fields(name: &str) -> bool {
+    let bare = serde_json::from_value::<Command>(serde_json::json!({ "command": name }));
+    bare.is_ok_and(|command| command.scope() == Scope::Read)
+}
+
 /// A line with its end. It may have an invite or a token.
 pub(crate) type Line = Zeroizing<Vec<u8>>;
 
@@ -385,6 +394,14 @@ pub(super) fn reply_in<C: AdminCommand>(line: &[u8]) -> Result<C::Reply, ServerE
             let reason = "it answered something else; is it of another version?".into();
             Err(ServerError::Admin { reason })
         }
+        Answer::Error(reason) => Err(ServerError::Refused { reason }),
+    }
+}
+
+/// What a line answers, without what is said of it there.
+pub(crate) fn reply_of(line: &[u8]) -> Result<serde_json::Value, ServerError> {
+    match serde_json::from_slice(line).map_err(|error| failed(&error))? {
+        Answer::Ok(Tagged { value, .. }) => Ok(value),
         Answer::Error(reason) => Err(ServerError::Refused { reason }),
     }
 }

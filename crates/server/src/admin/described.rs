@@ -1,9 +1,11 @@
 //! What a document says of a command.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
 
-use super::commands::{AdminCommand, Command, Scope};
+use super::command::{AdminCommand, Pace};
+use crate::auth::scope::Scope;
+use crate::jobs::JobEntry;
 
 /// A command as a document describes it.
 pub(crate) struct Described {
@@ -18,6 +20,9 @@ pub(crate) struct Described {
     /// The schema of its fields, and that of its answer.
     pub(crate) fields: Value,
     pub(crate) reply: Value,
+    /// The schema of the job that it is, if it takes long.
+    pub(crate) job: Value,
+    pub(crate) pace: Pace,
     /// What both refer to, by name.
     pub(crate) schemas: Vec<(String, Value)>,
 }
@@ -27,19 +32,22 @@ impl Described {
         description: &'static str,
         scope: Scope,
         scope_to_change: Option<Scope>,
+        is_told_without_fields: bool,
     ) -> Self {
-        let bare = serde_json::from_value::<Command>(json!({ "command": C::NAME }));
         let mut parts = Vec::new();
         C::schemas(&mut parts);
         R::schemas(&mut parts);
+        JobEntry::schemas(&mut parts);
         let schemas = parts.into_iter().map(|(name, schema)| (name, as_json(&schema)));
         Self {
             name: C::NAME,
             description,
             scope,
             scope_to_change,
-            is_told_without_fields: bare.is_ok_and(|command| command.scope() == Scope::Read),
+            is_told_without_fields,
             fields: as_json(&<C as PartialSchema>::schema()),
+            job: as_json(&JobEntry::schema()),
+            pace: C::PACE,
             reply: as_json(&<R as PartialSchema>::schema()),
             schemas: schemas.collect(),
         }

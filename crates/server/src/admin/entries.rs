@@ -1,5 +1,6 @@
 //! What an administrator is answered of repositories.
 
+use crate::jobs::JobEntry;
 use holdall_format::RecordHash;
 use holdall_protocol::{AdminToken, PruneReport};
 use holdall_repository::Judged;
@@ -122,6 +123,32 @@ pub struct IssuedApiToken {
 pub struct ApiTokens {
     /// By name.
     pub tokens: Vec<ApiToken>,
+}
+
+/// What rules say of the snapshots of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct Judgement {
+    /// Oldest first.
+    pub snapshots: Vec<JudgedEntry>,
+}
+
+/// A snapshot, and why it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct JudgedEntry {
+    /// Which.
+    pub snapshot: SnapshotEntry,
+    /// By which rules, such as `daily`; by none if it is let go.
+    pub reasons: Vec<String>,
+}
+
+/// Jobs of the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct JobList {
+    /// The newest first.
+    pub jobs: Vec<JobEntry>,
 }
 
 /// A part of the audit log.

@@ -7,13 +7,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use holdall_format::{RecordHash, TombstoneReason};
-use holdall_protocol::{PruneReport, ScrubDamage};
+use holdall_protocol::{PruneReport, ScrubDamage, ScrubProgress};
 use holdall_repository::{Judged, PruneOptions, ScrubRound, Store};
 
 use super::administration::Administration;
 use super::alarm::Looked;
 use super::commands::WantedKeeping;
-use super::entries::{AlsoRepair, PrunedEntry, ScrubbedEntry, SnapshotEntry};
+use super::entries::{
+    AlsoRepair, JudgedEntry, Judgement, PrunedEntry, ScrubbedEntry, SnapshotEntry,
+};
 use crate::ServerError;
 use crate::accounts::{Deletion, Keeping, KeepingEntry};
 
@@ -64,6 +66,23 @@ impl Administration<'_> {
     pub(super) fn judge(&self, store: &Store, name: &str) -> Vec<Judged> {
         let Keeping { policy, tags, .. } = self.accounts.keeping(name).now;
         store.judge(&policy, &tags)
+    }
+
+    /// Says the same by rules that may not be in force.
+    pub(super) fn judgement(
+        &self,
+        name: &str,
+        rules: Option<&Keeping>,
+    ) -> Result<Judgement, ServerError> {
+        self.check_name(name)?;
+        let in_force = || self.accounts.keeping(name).now;
+        let Keeping { policy, tags, .. } = rules.cloned().unwrap_or_else(in_force);
+        let judged = self.stores.store(name)?.judge(&policy, &tags);
+        let entries = judged.iter().map(|one| JudgedEntry {
+            snapshot: SnapshotEntry::of(one),
+            reasons: one.reasons.iter().map(ToString::to_string).collect(),
+        });
+        Ok(Judgement { snapshots: entries.collect() })
     }
 
     /// Asks for snapshots to be deleted, named by their ids or the beginnings of those.
@@ -344,6 +363,12 @@ impl Administration<'_> {
         Ok(newest.filter(|newest| store.lacks(newest)))
     }
 
+    fn note_progress(&self, progress: ScrubProgress) {
+        if let Some(job) = self.job {
+            job.note_progress(progress, self.stores.now_ns());
+        }
+    }
+
     fn scrub_one(&self, name: &str, also: AlsoRepair) -> ScrubbedEntry {
         let mut entry = ScrubbedEntry { repository: name.to_owned(), ..Default::default() };
         if let Err(error) = self.try_scrub(name, also, &mut entry) {
@@ -365,9 +390,10 @@ impl Administration<'_> {
         }
         let begun_ns = self.stores.now_ns();
         let report = match also.repair {
-            false => store.scrub(self.should_stop, &mut |_| {})?,
+            false => store.scrub(self.should_stop, &mut |now| self.note_progress(now))?,
             true => {
-                let repaired = store.repair(also.dry_run, self.should_stop, &mut |_| {})?;
+                let progress = &mut |now| self.note_progress(now);
+                let repaired = store.repair(also.dry_run, self.should_stop, progress)?;
                 let sentences = repaired.repairs.iter().map(|one| one.sentence(also.dry_run));
                 entry.repaired = sentences.collect();
                 entry.repaired.iter().for_each(|one| self.log(&format!("{name}: {one}")));

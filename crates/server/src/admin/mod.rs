@@ -9,15 +9,16 @@
 //! {"ok":{"reply":"machine","id":"...","name":"laptop",...}}  or  {"error":"..."}
 //! ```
 //!
-//! `commands` has each command once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `actor` for whom. `listing` does what
+//! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
 //! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `pages` is what the pages in a browser need;
 //! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod absent;
-mod actor;
 mod administration;
 mod alarm;
+mod audit;
+mod command;
 mod commands;
 #[cfg(feature = "web")]
 mod described;
@@ -43,32 +44,36 @@ use std::time::Duration;
 use holdall_sys::Clock;
 
 use crate::accounts::Accounts;
+use crate::auth::actor::Actor;
 use crate::auth::identity::ServerIdentity;
+pub use crate::auth::scope::Scope;
 use crate::data_folder::DataFolder;
+use crate::jobs::Jobs;
 use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
 pub use crate::accounts::{
     ApiToken, AuditEntry, Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal,
 };
-pub(crate) use actor::Actor;
+pub use crate::jobs::{JobEntry, JobLine, JobProgress, Outcome};
 pub(crate) use administration::Administration;
+pub use command::{AdminCommand, Pace};
 pub use commands::{
-    AdminCommand, BackupIdentity, Cancel, Forget, Invite, ListApiTokens, ListAudit, ListDeletions,
-    ListKeeping, ListMachines, ListRepositories, ListSnapshots, MakeApiToken, MakeToken,
-    MakeWebCode, Only, Pace, Prune, Remove, Rename, Resume, Revoke, RevokeApiToken, Rights, Scope,
-    Scrub, SetKeeping, SetQuota, Thin, WantedKeeping,
+    BackupIdentity, Cancel, CancelJob, Forget, Invite, Judge, ListApiTokens, ListAudit,
+    ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListSnapshots,
+    MakeApiToken, MakeToken, MakeWebCode, Only, Prune, Remove, Rename, Resume, Revoke,
+    RevokeApiToken, Rights, Scrub, SetKeeping, SetQuota, ShowJob, Thin, WantedKeeping,
 };
-pub(crate) use commands::{Command, error_line};
-use commands::{Line, command_line, reply_in};
+pub(crate) use commands::{Command, Line, error_line, reply_of};
+use commands::{command_line, reply_in};
 #[cfg(feature = "web")]
 pub(crate) use commands::{described, is_command};
 #[cfg(feature = "web")]
 pub(crate) use described::Described;
 pub use entries::{
-    AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, Keepings,
-    Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed,
-    Scrubbed, ScrubbedEntry, SnapshotEntry, Snapshots, Thinning,
+    AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, JobList,
+    JudgedEntry, Judgement, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories,
+    RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry, Snapshots, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};
@@ -160,6 +165,8 @@ fn without_server(
         listen,
         log: &log,
         actor: &actor,
+        jobs: &Jobs::default(),
+        job: None,
         should_stop: &AtomicBool::new(false),
     };
     command.carry_out(&administration)

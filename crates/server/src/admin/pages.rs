@@ -3,11 +3,14 @@
 
 use super::administration::Administration;
 #[cfg(feature = "web")]
-use super::commands::{AdminCommand, Command, command_line, reply_in};
-use super::commands::{MakeApiToken, Scope};
+use super::command::AdminCommand;
+use super::commands::MakeApiToken;
+#[cfg(feature = "web")]
+use super::commands::{Command, command_line, reply_in};
 use super::entries::{IssuedApiToken, IssuedWebCode, SnapshotEntry, Snapshots};
 use crate::ServerError;
 use crate::addresses::reachable_at;
+use crate::auth::scope::Scope;
 
 impl Administration<'_> {
     /// Lists the snapshots of a repository.

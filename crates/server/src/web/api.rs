@@ -1,8 +1,8 @@
 //! `/api/v1`: for programs, what pages and a terminal do, by the same commands. Each has a path of its own below
 //! `/api/v1/admin/`, takes its fields as JSON and answers as JSON.
 //!
-//! A program shows a token, whose scope says which commands it may have carried out. What takes long ends with the
-//! request's patience: the server goes on with it.
+//! A program shows a token, whose scope says which commands it may have carried out. What takes
+//! longer than a request may is answered with the job that it is.
 
 use std::sync::Arc;
 
@@ -12,13 +12,15 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::From;
 use super::{openapi, token};
-use crate::admin::{Actor, Command, Scope, is_command};
+use crate::admin::{Command, Pace, Scope, is_command, reply_of};
+use crate::auth::actor::Actor;
 
 const JSON: &str = "application/json";
 
@@ -132,9 +134,24 @@ async fn carried_out(
         return Err(Refused::new(StatusCode::FORBIDDEN, reason));
     }
     let actor = Actor { who: format!("token {}", token.name), from: Some(source.to_string()) };
-    let pace = command.pace();
-    let line = shared.administer(actor, pace, move |on| command.carry_out(on)).await?;
-    Ok(answer(StatusCode::OK, reply_of(&line)?))
+    if command.pace() == Pace::Long {
+        return begun(&shared, actor, command);
+    }
+    let answered = shared.state.carry_out(actor, command).await.map_err(Problem::from)?;
+    let line = answered.map_err(Problem::from)?;
+    answer_json(StatusCode::OK, &reply_of(&line).map_err(Problem::from)?)
+}
+
+/// Begins what takes longer than a request may, and answers with the job that it is.
+fn begun(shared: &Arc<Shared>, actor: Actor, command: Command) -> Result<Response, Refused> {
+    let job = shared.begin_job(actor, command);
+    let entry = shared.state.jobs.entry(job, shared.now_ns()).map_err(Problem::from)?;
+    answer_json(StatusCode::ACCEPTED, &entry)
+}
+
+fn answer_json(status: StatusCode, value: &impl Serialize) -> Result<Response, Refused> {
+    let failed = |_| Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer is none");
+    Ok(answer(status, serde_json::to_vec(value).map_err(failed)?))
 }
 
 /// The command of that name with these fields.
@@ -148,13 +165,4 @@ fn command(name: &str, body: Option<&[u8]>) -> Result<Command, Refused> {
     };
     fields.insert("command".into(), name.into());
     serde_json::from_value(fields.into()).map_err(refused)
-}
-
-/// What a command was answered, without what is said of it on the socket.
-fn reply_of(line: &[u8]) -> Result<Vec<u8>, Refused> {
-    let failed = || Refused::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer is none");
-    let mut line: Value = serde_json::from_slice(line).map_err(|_| failed())?;
-    let reply = line.get_mut("ok").and_then(Value::as_object_mut).ok_or_else(failed)?;
-    reply.remove("reply");
-    serde_json::to_vec(reply).map_err(|_| failed())
 }

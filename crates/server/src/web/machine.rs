@@ -46,7 +46,7 @@ pub(super) async fn show(
 }
 
 /// A page is of one machine, by its whole id: names change.
-fn check_id(id: &str) -> Result<(), Problem> {
+pub(super) fn check_id(id: &str) -> Result<(), Problem> {
     match id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         true => Ok(()),
         false => Err(Problem::not_found("There is no such machine.")),
@@ -74,6 +74,7 @@ fn page(known: &Known, deletions: &[Deletion], who: &SignedIn, now_ns: i64) -> M
         (facts(known))
         h2 { "Snapshots" }
         (snapshots(known, now_ns))
+        p { a href=(format!("/machines/{}/retention", known.machine.id)) { "What is kept of them" } }
         h2 { "Deletions that wait" }
         (waiting(deletions, &who.token))
         @if !known.machine.revoked { (revoking(known, who)) }

@@ -4,7 +4,7 @@
 //! http::connection (no key) -> mod -> guard (Host, Origin, policy) -> router
 //!                                                     |-> entry (setup, sign-in, sign-out)
 //!                                                     |-> metrics, for Prometheus, and api, for programs, by token
-//!                                                     '-> overview, machine -> admin (the commands of `holdall admin`)
+//!                                                     '-> overview, machine, retention -> admin (the commands of `holdall admin`)
 //! ```
 //!
 //! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
@@ -23,6 +23,7 @@ mod openapi;
 mod overview;
 mod passwords;
 mod problem;
+mod retention;
 mod sessions;
 mod shared;
 mod token;
@@ -77,6 +78,7 @@ impl Web {
             .route("/sign-out", post(entry::sign_out))
             .route("/machines/{id}", get(machine::show))
             .route("/machines/{id}/revoke", post(machine::revoke))
+            .route("/machines/{id}/retention", get(retention::show).post(retention::change))
             .route("/deletions/{number}/cancel", post(machine::cancel))
             .route("/metrics", get(metrics::show))
             .route("/api/v1/openapi.json", get(api::document))

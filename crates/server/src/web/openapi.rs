@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::admin::{Described, Scope, described};
+use crate::admin::{Described, Pace, Scope, described};
 
 /// The document, in version 3.1.
 pub(super) fn document() -> Value {
@@ -62,20 +62,16 @@ fn operations(command: &Described) -> Value {
     Value::Object(operations)
 }
 
-fn scope(scope: Scope) -> &'static str {
+fn scope(scope: Scope) -> String {
     match scope {
-        Scope::Look => "look",
-        Scope::Read => "read",
-        Scope::Operate => "operate",
-        Scope::Administer => "administer",
-        Scope::Own => "none: only `holdall admin` on the server does this",
+        Scope::Own => "none: only `holdall admin` on the server does this".into(),
+        scope => scope.to_string(),
     }
 }
 
 fn responses(command: &Described, has_fields: bool) -> Value {
     let refused = |why: &str| json!({ "description": why, "content": json_of(&json!({ "$ref": "#/components/schemas/Refused" })) });
     let mut responses = json!({
-        "200": { "description": "Done", "content": json_of(&command.reply) },
         "401": refused("The token is missing, lapsed or revoked"),
         "403": refused("The token's scope does not reach so far, or a page of another site asked"),
         "409": refused("A rule of the server is against it, or there is no such thing"),
@@ -83,6 +79,14 @@ fn responses(command: &Described, has_fields: bool) -> Value {
         "500": refused("The server failed"),
         "503": refused("The server is busy or ending, or it takes longer than a request may")
     });
+    let (status, done) = match command.pace {
+        Pace::Long => (
+            "202",
+            json!({ "description": "The job that does it", "content": json_of(&command.job) }),
+        ),
+        _ => ("200", json!({ "description": "Done", "content": json_of(&command.reply) })),
+    };
+    responses[status] = done;
     if has_fields {
         responses["400"] = refused("The fields are none of this command");
         responses["413"] = refused("The fields are too long");

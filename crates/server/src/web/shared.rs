@@ -1,10 +1,11 @@
 //! What all pages share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::response::{Html, IntoResponse, Response};
 use holdall_pages::{Account, Page};
 use maud::Markup;
+use tokio::task::JoinSet;
 
 use super::WORKERS;
 use super::backoff::Backoff;
@@ -12,7 +13,8 @@ use super::guard::Hosts;
 use super::problem::Problem;
 use super::sessions::Sessions;
 use crate::ServerError;
-use crate::admin::{Actor, AdminCommand, Administration, Pace};
+use crate::admin::{AdminCommand, Administration, Command, Pace};
+use crate::auth::actor::Actor;
 use crate::bounds::work::Work;
 use crate::state::ServerState;
 
@@ -23,6 +25,8 @@ pub(super) struct Shared {
     pub(super) hosts: Hosts,
     /// Where passwords are stretched.
     pub(super) stretching: Work,
+    /// Those that were begun here and run.
+    jobs: Mutex<JoinSet<()>>,
 }
 
 impl Shared {
@@ -32,6 +36,7 @@ impl Shared {
             backoff: Backoff::default(),
             hosts: Hosts::new(&state.name, names),
             stretching: Work::new(WORKERS, 0),
+            jobs: Mutex::default(),
             state,
         })
     }
@@ -78,6 +83,16 @@ impl Shared {
         };
         let (done, _) = threads.run(move || Ok(state.administer(&actor, |all| work(&all)))).await?;
         Ok(done?)
+    }
+
+    /// Begins a command that takes long, and gives the number of the job that it is.
+    pub(super) fn begin_job(&self, actor: Actor, command: Command) -> u64 {
+        let job = self.state.begin_job(actor, command.title());
+        let (state, number) = (Arc::clone(&self.state), job.number());
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        while jobs.try_join_next().is_some() {}
+        jobs.spawn(async move { drop(state.run_job(job, command).await) });
+        number
     }
 
     /// A page for anybody.

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use super::sessions::Sessions;
 use super::shared::Shared;
-use crate::admin::Actor;
+use crate::auth::actor::Actor;
 use crate::bounds::source::Source;
 
 /// Browsers keep cookies of one name apart by host, not by port. A name that begins so has no other path, no

@@ -89,8 +89,7 @@ fn list(data: &Path, app: &App) -> Result<Exit> {
 }
 
 fn show(app: &App, token: &ApiToken) -> Result<()> {
-    let scope = serde_json::to_value(token.scope)?;
-    let scope = scope.as_str().unwrap_or_default();
+    let scope = token.scope;
     let expires_ns = token.expires_ns();
     let object = JsonToken {
         name: &token.name,
@@ -120,7 +119,7 @@ struct JsonIssued<'a> {
 #[derive(Serialize)]
 struct JsonToken<'a> {
     name: &'a str,
-    scope: &'a str,
+    scope: Scope,
     made: String,
     expires: Option<String>,
 }

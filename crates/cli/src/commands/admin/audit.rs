@@ -46,14 +46,13 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
 
 fn show(app: &App, entry: &AuditEntry) -> Result<()> {
     let AuditEntry { number, time_ns, who, from, command, fields, error } = entry;
-    let fields: serde_json::Value = serde_json::from_str(fields)?;
     let object = JsonEntry {
         number: *number,
         time: rfc3339(*time_ns),
         who,
         from: from.as_deref(),
         command,
-        fields: &fields,
+        fields,
         error: error.as_deref(),
     };
     app.output.object("audit", &object)?;

@@ -4,6 +4,7 @@ mod api_token;
 mod audit;
 mod deletions;
 mod identity;
+mod jobs;
 mod machines;
 mod prune;
 mod quota;
@@ -74,6 +75,7 @@ enum Verb {
     WebCode(web_code::Args),
     ApiToken(api_token::Args),
     Audit(audit::Args),
+    Jobs(jobs::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -98,6 +100,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::RestoreIdentity(args) => identity::restore(&args, &data, app),
         Verb::ApiToken(args) => api_token::run(&args, &data, app),
         Verb::Audit(args) => audit::run(&args, &data, app),
+        Verb::Jobs(args) => jobs::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }

@@ -6,14 +6,16 @@ use std::time::Duration;
 use anyhow::Result;
 use holdall_format::TagToken;
 use holdall_repository::retention::{ALL, Policy};
-use holdall_server::admin::{Keeping, KeepingEntry, ListKeeping, SetKeeping, WantedKeeping};
+use holdall_server::admin::{
+    Judge, JudgedEntry, Keeping, KeepingEntry, ListKeeping, SetKeeping, WantedKeeping,
+};
 use serde::Serialize;
 
-use super::ask;
+use super::{ask, date_of};
 use crate::app::App;
 use crate::arguments::keep_rules::{KeepRules, nanoseconds, parse_duration};
 use crate::exit::{Exit, Refusal};
-use crate::terminal::output::{local_time, rfc3339};
+use crate::terminal::output::{count, counted, local_time, rfc3339};
 
 /// Shows or sets which snapshots repositories keep
 #[derive(Debug, clap::Args)]
@@ -22,6 +24,7 @@ Example: holdall admin retention              (of all repositories)
          holdall admin retention --default --keep-daily 14 --keep-monthly all
          holdall admin retention laptop --keep-daily 14 --keep-monthly all
          holdall admin retention laptop --lock 90d --delay 30d
+         holdall admin retention laptop --keep-daily 7 -n    (what that would keep)
          holdall admin retention laptop --keep-tag 0f1e2d3c4b5a69788796a5b4c3d2e1f0
          holdall admin retention laptop --default     (no rules of its own any more)
 
@@ -53,6 +56,9 @@ pub(crate) struct Args {
     /// How long a deletion that was asked for waits (such as 7d, 1m)
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     delay: Option<Duration>,
+    /// Says what these rules would keep and let go, and changes nothing
+    #[arg(short = 'n', long, requires = "repository")]
+    dry_run: bool,
     /// Goes back to what is usual
     #[arg(long, conflicts_with_all = ["keep", "keep_tag", "lock", "delay"])]
     usual: bool,
@@ -132,12 +138,57 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     let before = keeping(None)?;
     // What is not said stays as it was said last, whether or not that is in force yet.
     let last = before.then.as_ref().map_or(&before.now, |(then, _)| then).clone();
-    let entry = match args.wanted(last) {
+    let wanted = args.wanted(last);
+    if let (true, Some(repository)) = (args.dry_run, &args.repository) {
+        return tell_judged(app, data, repository, wanted);
+    }
+    let entry = match wanted {
         Some(wanted) => keeping(Some(wanted))?,
         None => before,
     };
     show(app, &entry)?;
     Ok(Exit::Done)
+}
+
+/// Tells what rules would keep.
+fn tell_judged(
+    app: &App,
+    data: &Path,
+    repository: &str,
+    wanted: Option<WantedKeeping>,
+) -> Result<Exit> {
+    let rules = match wanted {
+        None => None,
+        Some(WantedKeeping::Rules(rules)) => Some(rules),
+        Some(WantedKeeping::Default) => {
+            Some(ask(data, &SetKeeping { repository: None, wanted: None })?.now)
+        }
+    };
+    let snapshots = ask(data, &Judge { repository: repository.to_owned(), rules })?.snapshots;
+    for JudgedEntry { snapshot, reasons } in &snapshots {
+        let object = JsonJudged {
+            repository,
+            snapshot: &snapshot.id,
+            received: rfc3339(snapshot.received_ns),
+            reasons,
+        };
+        app.output.object("judged", &object)?;
+        let id = snapshot.id.get(..10).unwrap_or(&snapshot.id);
+        let why = if reasons.is_empty() { "goes".to_owned() } else { reasons.join(", ") };
+        app.output.result(format_args!("{id}  {}  {why}", date_of(snapshot)))?;
+    }
+    let kept = snapshots.iter().filter(|one| !one.reasons.is_empty()).count();
+    let of = counted(snapshots.len() as u64, "snapshot");
+    app.output.say(format_args!("{} of {of} would be kept", count(kept as u64)))?;
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct JsonJudged<'a> {
+    repository: &'a str,
+    snapshot: &'a str,
+    received: String,
+    reasons: &'a [String],
 }
 
 fn show(app: &App, entry: &KeepingEntry) -> Result<()> {
@@ -160,57 +211,13 @@ fn show(app: &App, entry: &KeepingEntry) -> Result<()> {
     app.output.object("retention", &object)?;
     let who = entry.repository.as_deref().unwrap_or("a repository without its own rules");
     let whose = if entry.repository.is_some() && entry.is_default { " (the default)" } else { "" };
-    let now = words(&entry.now);
+    let now = &entry.now;
     let Some((then, from_ns)) = &entry.then else {
         return Ok(app.output.result(format_args!("{who} keeps {now}{whose}"))?);
     };
     let until = local_time(*from_ns);
     app.output.result(format_args!("{who} keeps, until {until}: {now}{whose}"))?;
-    Ok(app.output.result(format_args!("{who} keeps from then on: {}", words(then)))?)
-}
-
-fn words(keeping: &Keeping) -> String {
-    let policy = &keeping.policy;
-    let counted = [
-        (policy.last, "last"),
-        (policy.hourly, "hourly"),
-        (policy.daily, "daily"),
-        (policy.weekly, "weekly"),
-        (policy.monthly, "monthly"),
-        (policy.yearly, "yearly"),
-    ];
-    let word = |(count, name): (u32, &str)| match count {
-        ALL => format!("all {name}"),
-        count => format!("{count} {name}"),
-    };
-    let mut said: Vec<String> =
-        counted.into_iter().filter(|(count, _)| *count > 0).map(word).collect();
-    said.extend(policy.within_ns.map(|within_ns| format!("all within {}", span(within_ns))));
-    if said.is_empty() {
-        said.push("the newest".to_owned());
-    }
-    said.extend(keeping.tags.iter().map(|token| format!("all with the tag {token}")));
-    let (lock, delay) = (span(policy.lock_ns), span(keeping.delay_ns));
-    format!("{}; nothing goes before {lock}; a deletion waits for {delay}", said.join(", "))
-}
-
-/// A span in words, of which nothing is left out; hours alone up to two days.
-fn span(ns: i64) -> String {
-    const MINUTE: i64 = 60;
-    const HOUR: i64 = 60 * MINUTE;
-    const DAY: i64 = 24 * HOUR;
-    let mut left = ns / 1_000_000_000;
-    let units = [(DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")];
-    let mut said = Vec::new();
-    for (unit, name) in units.into_iter().skip(usize::from(left < 2 * DAY)) {
-        match left / unit {
-            0 => {}
-            1 => said.push(format!("1 {name}")),
-            count => said.push(format!("{count} {name}s")),
-        }
-        left %= unit;
-    }
-    if said.is_empty() { "0 hours".to_owned() } else { said.join(" ") }
+    Ok(app.output.result(format_args!("{who} keeps from then on: {then}"))?)
 }
 
 /// What is kept, as programs see it: counts, of which -1 is all there are.
@@ -245,21 +252,5 @@ impl JsonKeeping {
             lock_seconds: policy.lock_ns / SECOND_NS,
             delay_seconds: keeping.delay_ns / SECOND_NS,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_of_a_span_is_left_out() {
-        let said = |seconds: i64| span(seconds * 1_000_000_000);
-        assert_eq!(said(0), "0 hours");
-        assert_eq!(said(360), "6 minutes");
-        assert_eq!(said(3600), "1 hour");
-        assert_eq!(said(47 * 3600), "47 hours");
-        assert_eq!(said(30 * 86_400), "30 days");
-        assert_eq!(said(184 * 86_400 + 3600 + 61), "184 days 1 hour 1 minute 1 second");
     }
 }

@@ -102,6 +102,9 @@ fn the_document_has_every_path_and_every_answer_is_as_it_says() {
         if matches!(name, "revoke" | "rename" | "remove" | "forget") {
             fields = json!({});
         }
+        if name.ends_with("job") {
+            fields = json!({ "number": 1 });
+        }
         let is_get = operations.get("get").is_some();
         for (method, answer) in [
             ("post", place.command(&token, name, &fields)),
@@ -132,6 +135,32 @@ fn the_document_has_every_path_and_every_answer_is_as_it_says() {
         }
     }
     assert!(checked >= 18, "{checked} were answered");
+}
+
+#[test]
+fn a_scrub_is_a_job_with_a_log_that_a_program_and_a_terminal_see() {
+    let place = Place::new("attic");
+    let token = place.token("script", "operate");
+    place.command(&place.token("reader", "read"), "scrub", &json!({})).expect(403);
+    let begun = json(&place.command(&token, "scrub", &json!({})).expect(202));
+    let number = json!({ "number": begun["number"] });
+    let ended = (0..600).find_map(|_| {
+        let job = json(&place.command(&token, "job", &number).expect(200));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        (job["outcome"] != "running").then_some(job)
+    });
+    let ended = ended.expect("it ends");
+    assert_eq!(ended["outcome"], "done", "{ended}");
+    let [done, total] = ["done_bytes", "total_bytes"].map(|name| ended["progress"][name].as_u64());
+    assert!(done == total && done > Some(0), "{ended}");
+    assert_eq!(ended["answer"]["scrubbed"][0]["damaged"], json!([]), "{ended}");
+    place.command(&token, "cancel-job", &number).expect(409);
+    let told = place.told(&["jobs", &begun["number"].to_string()]);
+    assert_eq!(
+        (&told[0]["what"], &told[0]["who"]),
+        (&json!("scrub of all repositories"), &json!("token script"))
+    );
+    place.command(&token, "job", &json!({ "number": 999 })).expect(409);
 }
 
 #[test]

@@ -287,3 +287,52 @@ fn metrics_are_for_who_has_the_token_and_a_new_one_ends_the_old() {
     ask(&second).expect(200);
     assert!(!place.browser().get("/metrics").expect(401).body.contains("script"));
 }
+
+#[test]
+fn rules_are_tried_out_before_they_are_changed_and_changing_asks_for_the_password() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let path = format!("/machines/{}/retention", place.id());
+    let now = browser.get(&path).expect(200);
+    for part in ["What is kept now", "value=\"30\"", "newest", "1 of 1 snapshot"] {
+        assert!(now.body.contains(part), "{part} in {}", now.body);
+    }
+    let wanted = "last=&hourly=&daily=7&weekly=all&monthly=0&yearly=0&lock=0&delay=3";
+    let tried = browser.get(&format!("{path}?{wanted}")).expect(200);
+    for part in [
+        "7 daily, all weekly; nothing goes before 0 hours; a deletion waits for 3 days",
+        "action=\"",
+    ] {
+        assert!(tried.body.contains(part), "{part} in {}", tried.body);
+    }
+    let rules = || place.told(&["retention"])[1].clone();
+    let before = rules();
+    let token = tried.token();
+    let rest =
+        [("token", &*token), ("daily", "7"), ("weekly", "all"), ("lock", "0"), ("delay", "3")];
+    let mut change = |password: &str| {
+        let fields: Vec<_> = rest.into_iter().chain([("password", password)]).collect();
+        browser.post(&path, &fields)
+    };
+    change("a guess").expect(403);
+    assert_eq!(rules(), before);
+    change(PASSWORD).expect(303);
+    assert_eq!((&rules()["then"]["daily"], &rules()["then"]["weekly"]), (&7.into(), &(-1).into()));
+    let entry = &place.told(&["audit", "--limit", "1"])[0];
+    assert_eq!((&entry["command"], &entry["who"]), (&"keeping".into(), &"ann in a browser".into()));
+    for bad in ["daily=x", "daily=0", "daily=1&lock=-1"] {
+        browser.get(&format!("{path}?{bad}")).expect(400);
+    }
+}
+
+#[test]
+fn a_terminal_says_what_rules_would_keep_and_changes_nothing() {
+    let place = Place::new("attic");
+    let name = place.told(&["repositories"])[0]["name"].as_str().expect("a name").to_owned();
+    let before = place.told(&["retention"]);
+    let told = place.told(&["retention", &name, "--keep-daily", "2", "-n"]);
+    assert_eq!(told.len(), 1);
+    let reasons = told[0]["reasons"].as_array().expect("reasons");
+    assert!(reasons.contains(&"daily".into()) && reasons.contains(&"newest".into()), "{told:?}");
+    assert_eq!(place.told(&["retention"]), before);
+}

@@ -11,9 +11,11 @@ use holdall_testkit::FakeClock;
 use super::*;
 use crate::LogSink;
 use crate::accounts::Accounts;
-use crate::admin::{Actor, RepositoryEntry};
+use crate::admin::RepositoryEntry;
+use crate::auth::actor::Actor;
 use crate::auth::identity::ServerIdentity;
 use crate::data_folder::DataFolder;
+use crate::jobs::Jobs;
 use crate::stores::Stores;
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, Record, RecordHead, RecordKind, SeriesId, TagToken};
@@ -39,6 +41,7 @@ struct World {
     forge: Forge,
     head: Option<(RecordHash, u64)>,
     actor: Actor,
+    jobs: Jobs,
     should_stop: AtomicBool,
     temp: tempfile::TempDir,
 }
@@ -80,7 +83,19 @@ impl World {
         let stores = Stores::new(folder, signer, accounts.clone(), log.clone());
         let should_stop = AtomicBool::new(false);
         let actor = Actor::terminal();
-        Self { clocks, accounts, stores, log, told, forge, head, actor, should_stop, temp }
+        Self {
+            clocks,
+            accounts,
+            stores,
+            log,
+            told,
+            forge,
+            head,
+            actor,
+            jobs: Jobs::default(),
+            should_stop,
+            temp,
+        }
     }
 
     fn administration(&self) -> Administration<'_> {
@@ -91,6 +106,8 @@ impl World {
             listen: "127.0.0.1:1".parse().unwrap(),
             log: &self.log,
             actor: &self.actor,
+            jobs: &self.jobs,
+            job: None,
             should_stop: &self.should_stop,
         }
     }

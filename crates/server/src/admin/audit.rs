@@ -1,4 +1,4 @@
-//! Who has something done, and the line of the audit log that says so.
+//! What the audit log says of a command.
 
 use serde::Serialize;
 
@@ -6,27 +6,7 @@ use super::administration::Administration;
 use super::entries::Audit;
 use crate::ServerError;
 use crate::accounts::AuditEntry;
-
-/// Who has something done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Actor {
-    /// For people.
-    pub(crate) who: String,
-    /// The address; `None` on this computer.
-    pub(crate) from: Option<String>,
-}
-
-impl Actor {
-    /// Whoever may write the data folder.
-    pub(crate) fn terminal() -> Self {
-        Self { who: "terminal".into(), from: None }
-    }
-
-    /// The server by itself, and a machine's request that names no administrator.
-    pub(crate) fn server() -> Self {
-        Self { who: "server".into(), from: None }
-    }
-}
+use crate::auth::actor::Actor;
 
 impl Administration<'_> {
     /// Notes what was asked, and whether it was done. What cannot be noted is told in the log: it was done.
@@ -38,7 +18,7 @@ impl Administration<'_> {
             who,
             from,
             command: command.to_owned(),
-            fields: serde_json::to_string(fields).unwrap_or_default(),
+            fields: serde_json::to_value(fields).unwrap_or_default(),
             error: error.map(ToString::to_string),
         };
         if let Err(error) = self.accounts.note_audit(&entry) {
