@@ -34,6 +34,26 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::SourceMetadata,
+        Self::SourceRead,
+        Self::ClientCpu,
+        Self::ClientMemory,
+        Self::Network,
+        Self::ServerCpu,
+        Self::ServerDisk,
+        Self::ServerBusy,
+        Self::TargetWrite,
+        Self::Nothing,
+        Self::Unsure,
+    ];
+
+    /// The layer of that word; `None` for one that a later version may have.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|layer| layer.word() == word)
+    }
+
     /// The word that the command line uses.
     pub fn word(self) -> &'static str {
         match self {
@@ -81,5 +101,19 @@ impl Layer {
 impl std::fmt::Display for Layer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_layer_is_found_by_its_word_which_is_that_of_its_json() {
+        for layer in Layer::ALL {
+            assert_eq!(Layer::of_word(layer.word()), Some(layer));
+            assert_eq!(serde_json::to_value(layer).unwrap(), layer.word());
+        }
+        assert_eq!(Layer::of_word("of-tomorrow"), None);
     }
 }

@@ -39,6 +39,7 @@
 
 mod candidate;
 pub mod cost;
+mod curve;
 mod figures;
 mod help;
 mod judge;
@@ -50,6 +51,7 @@ mod run_figures;
 mod stage;
 mod verdict;
 
+pub use curve::{RunCurve, RunPoint};
 pub use figures::{
     bar, count, counted, duration, fitting, grouped, per_second, size, whole_duration,
 };
