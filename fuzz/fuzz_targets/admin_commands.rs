@@ -27,6 +27,7 @@ fn command(kind: u8, repository: &str) -> String {
         r#"{"command":"invite","name":"attic","repository":"attic","addresses":["nas:1"]}"#.into(),
         r#"{"command":"invite","for_machine":"desk"}"#.into(),
         r#"{"command":"machines"}"#.into(),
+        r#"{"command":"runs","machine":"desk"}"#.into(),
         r#"{"command":"rights","machine":"desk","right":"read"}"#.into(),
         r#"{"command":"revoke","machine":"desk"}"#.into(),
         of("quota", r#","quota":{"bytes":1000000}"#),

@@ -3,8 +3,9 @@
 #![no_main]
 
 use holdall_protocol::wire::{
-    ErrorAnswer, PairAnswer, PairRequest, decode_session_answer, decode_session_request,
-    decode_times, decode_usage, encode_session_answer, encode_session_request, encode_usage,
+    ErrorAnswer, PairAnswer, PairRequest, decode_run_report, decode_session_answer,
+    decode_session_request, decode_times, decode_usage, encode_run_report, encode_session_answer,
+    encode_session_request, encode_usage,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -16,6 +17,9 @@ fuzz_target!(|data: &[u8]| {
     let _ = decode_times(data);
     if let Ok(usage) = decode_usage(data) {
         assert_eq!(decode_usage(&encode_usage(&usage)), Ok(usage));
+    }
+    if let Ok(report) = decode_run_report(data) {
+        assert_eq!(decode_run_report(&encode_run_report(&report)), Ok(report));
     }
     if let Ok(purpose) = decode_session_request(data) {
         assert_eq!(decode_session_request(&encode_session_request(&purpose)), Ok(purpose));

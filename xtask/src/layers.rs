@@ -48,7 +48,7 @@ fn dependents(package: &str) -> &'static [&'static str] {
         TREE => &[ENGINE],
         PROTOCOL => &[REPOSITORY, ENGINE, DIAGNOSIS, STATE, SERVER, CLI],
         REPOSITORY => &[SERVER, ENGINE, STATE, CLI],
-        METER => &[REPOSITORY, ENGINE, LAB, DIAGNOSIS, STATE, SERVER, CLI],
+        METER => &[PROTOCOL, REPOSITORY, ENGINE, LAB, DIAGNOSIS, STATE, SERVER, CLI],
         PAGES => &[LAB, ENGINE, SERVER, CLI],
         LAB => &[DIAGNOSIS, STATE, SERVER, CLI],
         ENGINE => &[DIAGNOSIS, STATE, CLI],

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use holdall_format::{ObjectId, RecordHash, SessionId};
 
+use crate::wire::RunReport;
 use crate::{
     AdminToken, Announced, AskedPrune, BlockPage, BlockProbe, Buried, CommitAnswer, Description,
     Fetched, ListedRecord, NewRepository, PruneReport, RecordQuery, RepairReport, RepositoryError,
@@ -249,6 +250,14 @@ pub trait ServedRepository: Repository {
     /// # Errors
     /// [`RepositoryError::Unreachable`].
     fn announced(&self) -> Result<Announced, RepositoryError>;
+
+    /// Tells how a run of this machine went, for the server's pages. The same run again takes the place of what was told
+    /// of it before. A server that is older than this keeps nothing of it, and that is no error.
+    ///
+    /// # Errors
+    /// [`RepositoryError::NotAllowed`] for whoever may not back up; [`RepositoryError::Refused`] for numbers over their
+    /// limits; [`RepositoryError::Unreachable`].
+    fn report_run(&self, report: &RunReport) -> Result<(), RepositoryError>;
 
     /// Compacts with such a token. The server keeps the blocks for as long as a deletion waits, and lets that be
     /// cancelled.

@@ -6,7 +6,7 @@ use holdall_format::{Block, ObjectId, RecordHash, SessionId, proves_slice};
 use super::body::{Sink, Whole};
 use super::call::{Asking, Question, Tried, UNKNOWN_REQUEST, broken_answer};
 use super::{Caller, ClientOptions, ServerAddress, Weight};
-use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, ScrubGathering};
+use crate::wire::{self, Frames, OWN_REPOSITORY, RepositoryVerb, Route, RunReport, ScrubGathering};
 use crate::{
     AdminToken, Announced, AskedPrune, BlockPage, BlockProbe, CommitAnswer, Compacting,
     Description, Fetched, ListedRecord, MAX_IDS, MAX_PROBES, MAX_PUT_BYTES, MAX_RECORDS,
@@ -358,6 +358,15 @@ impl ServedRepository for HttpRepository {
                 Ok(Announced::default())
             }
             announced => announced,
+        }
+    }
+
+    fn report_run(&self, report: &RunReport) -> Result<(), RepositoryError> {
+        let body = Frames::plain(wire::encode_run_report(report));
+        match self.ask(RepositoryVerb::ReportRun, body, LIGHT, |_| Ok(())) {
+            // An older server keeps nothing of it.
+            Err(RepositoryError::Refused { reason }) if reason == UNKNOWN_REQUEST => Ok(()),
+            reported => reported,
         }
     }
 

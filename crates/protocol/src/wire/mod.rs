@@ -15,6 +15,7 @@ mod lab;
 mod page;
 mod probe;
 mod route;
+mod run;
 mod scrub;
 mod text;
 mod verb;
@@ -49,6 +50,7 @@ pub use probe::{
     encode_proofs,
 };
 pub use route::{OWN_REPOSITORY, Route, is_repository_name};
+pub use run::{LayerWork, ReportedKind, RunReport, decode_run_report, encode_run_report};
 pub use scrub::{ScrubGathering, ScrubLine};
 pub use verb::{LabVerb, Method, Needs, RepositoryVerb, Verb};
 

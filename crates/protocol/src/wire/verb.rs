@@ -173,6 +173,7 @@ verbs! {
         Scrub: "scrub", Post "/scrub", Read, 0;
         Usage: "usage", Get "/usage", Read, 0;
         Deletions: "deletions", Get "/deletions", Read, 0;
+        ReportRun: "report a run", Post "/runs", Backup, MAX_CONTROL_BYTES;
         Forget: "forget", Post "/deletions", Token, MAX_FORGET_BODY_BYTES;
         Prune(dry: bool): "prune", Post "/prune?dry=DRY", Token, MAX_FORGET_BODY_BYTES;
         SparseBlocks(from: u64):

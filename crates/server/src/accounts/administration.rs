@@ -106,6 +106,7 @@ impl Accounts {
             revoked: keys == 0,
             last_seen_ns: self.seen.last_ns(&id),
             going: state.removal_of_machine(&id),
+            last_run: self.last_run(&id),
         }
     }
 }

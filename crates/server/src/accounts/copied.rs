@@ -1,7 +1,7 @@
 //! What of the accounts cannot be made anew, as one text to keep elsewhere.
 //!
 //! Left out is what must not come back from an older copy: deletions that wait, since one may have been cancelled
-//! meanwhile; invites and tokens, which live for a short time; and what was noted of the clock.
+//! meanwhile; invites and tokens, which live for a short time; and what was noted of the clock. So are runs, which are only shown.
 
 use std::collections::BTreeMap;
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::State;
-use super::audit::{self, AuditEntry};
+use super::audit::{self, AuditEntry, RunEntry};
 use super::entries::Deletion;
 use super::keeping::KeepingRow;
 use super::machine::{InviteRow, Machine};
@@ -33,9 +34,14 @@ const FORMER: TableDefinition<'_, &str, &str> = TableDefinition::new("former nam
 const SEEN: TableDefinition<'_, &[u8; 16], i64> = TableDefinition::new("seen");
 /// What administrators had changed, by number.
 const AUDIT: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("audit");
+/// What a machine told of its runs, in the order in which that came.
+const RUNS: TableDefinition<'_, (&[u8; 16], u64), &[u8]> = TableDefinition::new("runs");
 const SETTINGS: TableDefinition<'_, &str, &str> = TableDefinition::new("settings");
 /// The version of the rows.
 const VERSION: &str = "1";
+/// So many runs of a machine are kept, and so many of them with their points: some 700 KB at most.
+pub(super) const MOST_RUNS: u64 = 200;
+pub(super) const MOST_WITH_POINTS: u64 = 30;
 /// redb's own cache; the rows are few and are kept in memory anyway.
 const CACHE_BYTES: usize = 1 << 20;
 
@@ -134,6 +140,16 @@ impl Database {
         Ok(self.with(read)?)
     }
 
+    /// The newest of what a machine told of its runs, at most so many, the newest first.
+    pub(super) fn runs(&self, id: &MachineId, most: usize) -> Result<Vec<RunEntry>, ServerError> {
+        let read = |redb: &redb::Database| {
+            let table = redb.begin_read()?.open_table(RUNS)?;
+            let rows = table.range(of_machine(id))?.rev().take(most);
+            rows.map(|row| from_row(row?.1.value())).collect()
+        };
+        Ok(self.with(read)?)
+    }
+
     pub(super) fn put_setting(&self, name: &str, value: &str) -> Result<(), ServerError> {
         self.change(|changes| changes.put_setting(name, value))
     }
@@ -214,6 +230,7 @@ impl Database {
             transaction.open_table(SEEN)?;
             transaction.open_table(FORMER)?;
             transaction.open_table(AUDIT)?;
+            transaction.open_table(RUNS)?;
             let mut settings = transaction.open_table(SETTINGS)?;
             let present = settings.get(name)?.map(|value| value.value().to_owned());
             match present {
@@ -224,6 +241,11 @@ impl Database {
         })?;
         Ok(found)
     }
+}
+
+/// The keys of a machine's runs.
+fn of_machine(id: &MachineId) -> RangeInclusive<(&[u8; 16], u64)> {
+    (id.as_bytes(), 0)..=(id.as_bytes(), u64::MAX)
 }
 
 fn builder() -> redb::Builder {
@@ -311,10 +333,11 @@ impl Changes {
         Ok(())
     }
 
-    /// Forgets a machine, and when it was here.
+    /// Forgets a machine, when it was here, and its runs.
     pub(super) fn drop_machine(&self, id: &MachineId) -> Result<(), redb::Error> {
         self.transaction.open_table(MACHINES)?.remove(id.as_bytes())?;
         self.transaction.open_table(SEEN)?.remove(id.as_bytes())?;
+        self.transaction.open_table(RUNS)?.retain_in(of_machine(id), |_, _| false)?;
         Ok(())
     }
 
@@ -385,6 +408,35 @@ impl Changes {
 
     pub(super) fn put_seen(&self, id: &MachineId, ns: i64) -> Result<(), redb::Error> {
         self.transaction.open_table(SEEN)?.insert(id.as_bytes(), ns)?;
+        Ok(())
+    }
+
+    /// Adds a run of a machine that is known, or puts it in the place of the last one if that is the same. Of the oldest
+    /// nothing is kept then, and of older ones no points.
+    pub(super) fn put_run(&self, id: &MachineId, run: &RunEntry) -> Result<(), redb::Error> {
+        if self.transaction.open_table(MACHINES)?.get(id.as_bytes())?.is_none() {
+            return Ok(());
+        }
+        let mut table = self.transaction.open_table(RUNS)?;
+        let last = table.range(of_machine(id))?.next_back().transpose()?;
+        let number = match last.map(|(key, row)| (key.value().1, from_row(row.value()))) {
+            None => 0,
+            Some((last, row)) => {
+                let last_run: RunEntry = row?;
+                let is_same = last_run.report.started_ns == run.report.started_ns;
+                last + u64::from(!is_same)
+            }
+        };
+        table.insert((id.as_bytes(), number), &to_row(run)?[..])?;
+        if let Some(gone) = number.checked_sub(MOST_RUNS) {
+            table.retain_in((id.as_bytes(), 0)..=(id.as_bytes(), gone), |_, _| false)?;
+        }
+        let Some(older) = number.checked_sub(MOST_WITH_POINTS) else { return Ok(()) };
+        let row = table.get((id.as_bytes(), older))?;
+        let row = row.map(|row| from_row::<RunEntry>(row.value())).transpose()?;
+        if let Some(run) = row {
+            table.insert((id.as_bytes(), older), &to_row(&run.without_points())?[..])?;
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use holdall_format::TagToken;
+use holdall_protocol::wire::RunReport;
 use holdall_repository::Supersession;
 use holdall_repository::retention::Policy;
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,29 @@ pub struct MachineEntry {
     /// When it is removed, with its repository.
     #[serde(default)]
     pub going: Option<Going>,
+    /// What it told of its last run, without points.
+    #[serde(default)]
+    pub last_run: Option<RunEntry>,
+}
+
+/// What a machine told of one of its runs.
+///
+/// Untrusted: but for the time when it came, all of it is as the machine told it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEntry {
+    /// When that came, in nanoseconds since 1970 UTC.
+    pub received_ns: i64,
+    /// What it told.
+    #[serde(flatten)]
+    pub report: RunReport,
+}
+
+impl RunEntry {
+    /// The same without how far it was over its time.
+    pub(crate) fn without_points(mut self) -> Self {
+        self.report.points.clear();
+        self
+    }
 }
 
 impl MachineEntry {

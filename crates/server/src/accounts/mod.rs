@@ -6,7 +6,7 @@
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
 //! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
-//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `audit` is who had what changed. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
+//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
 
 mod administration;
 mod api_tokens;
@@ -26,6 +26,7 @@ mod removal;
 mod renaming;
 mod restored;
 mod retention_alarm;
+mod runs;
 mod seen;
 mod tag_tokens;
 mod tokens;
@@ -57,7 +58,7 @@ pub(crate) use web_accounts::WebAccount;
 
 pub use api_tokens::ApiToken;
 pub use audit::AuditEntry;
-pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal};
+pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry};
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]
 use pairing::Account;

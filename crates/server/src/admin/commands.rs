@@ -12,7 +12,7 @@ use super::described::Described;
 use super::entries::{
     AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, JobList,
     Judgement, Keepings, Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed,
-    Scrubbed, Snapshots, Thinning,
+    Runs, Scrubbed, Snapshots, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -138,6 +138,12 @@ commands! {
     ListMachines {}: "machines", Quick, Read, "machines" Machines, |on, _asked| {
         Ok(Machines { machines: on.accounts.machines() })
     };
+
+    /// Tells how the last runs of a machine went, by what it told.
+    ListRuns {
+        /// As for [`Rights`].
+        machine: String,
+    }: "runs", Quick, Read, "runs" Runs, |on, asked| Ok(Runs { runs: on.accounts.runs(&asked.machine)? });
 
     /// Tells what a machine may do, after changing it where a right is given.
     Rights {

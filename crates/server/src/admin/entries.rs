@@ -7,7 +7,9 @@ use holdall_repository::Judged;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::accounts::{ApiToken, AuditEntry, Deletion, Going, KeepingEntry, MachineEntry};
+use crate::accounts::{
+    ApiToken, AuditEntry, Deletion, Going, KeepingEntry, MachineEntry, RunEntry,
+};
 
 /// All machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +17,13 @@ use crate::accounts::{ApiToken, AuditEntry, Deletion, Going, KeepingEntry, Machi
 pub struct Machines {
     /// By name.
     pub machines: Vec<MachineEntry>,
+}
+
+/// What a machine told of its runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runs {
+    /// Oldest first.
+    pub runs: Vec<RunEntry>,
 }
 
 /// All repositories.

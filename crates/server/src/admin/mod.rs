@@ -53,14 +53,14 @@ use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
 pub use crate::accounts::{
-    ApiToken, AuditEntry, Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal,
+    ApiToken, AuditEntry, Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry,
 };
 pub use crate::jobs::{JobEntry, JobLine, JobProgress, Outcome};
 pub(crate) use administration::Administration;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
     BackupIdentity, Cancel, CancelJob, Forget, Invite, Judge, ListApiTokens, ListAudit,
-    ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListSnapshots,
+    ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListRuns, ListSnapshots,
     MakeApiToken, MakeToken, MakeWebCode, Only, Prune, Remove, Rename, Resume, Revoke,
     RevokeApiToken, Rights, Scrub, SetKeeping, SetQuota, ShowJob, Thin, WantedKeeping,
 };
@@ -73,7 +73,7 @@ pub(crate) use described::Described;
 pub use entries::{
     AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, JobList,
     JudgedEntry, Judgement, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories,
-    RepositoryEntry, Resumed, Scrubbed, ScrubbedEntry, SnapshotEntry, Snapshots, Thinning,
+    RepositoryEntry, Resumed, Runs, Scrubbed, ScrubbedEntry, SnapshotEntry, Snapshots, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};

@@ -63,6 +63,7 @@ impl RepositoryRequest<'_> {
             RepositoryVerb::Scrub => self.scrub().await,
             RepositoryVerb::Usage => self.usage().await,
             RepositoryVerb::Deletions => Ok(self.deletions()),
+            RepositoryVerb::ReportRun => self.report_run().await,
             RepositoryVerb::Forget => self.forget().await,
             RepositoryVerb::Prune(dry_run) => self.prune(dry_run).await,
             RepositoryVerb::SparseBlocks(from) => self.sparse_blocks(from).await,
@@ -174,6 +175,20 @@ impl RepositoryRequest<'_> {
         let announced =
             self.state.administration(&Actor::server()).announced(self.permit.repository());
         respond(BYTES, Frames::plain(wire::encode_announced(&announced)), None)
+    }
+
+    async fn report_run(mut self) -> Result<Response<Answer>, WireError> {
+        let ReadBody { bytes, permits, .. } = self.read_body().await?;
+        let report = wire::decode_run_report(&bytes)?;
+        let (state, permit, slot) = (Arc::clone(self.state), self.permit, self.slot);
+        let note = move || {
+            let _held = (permits, slot);
+            let name = state.accounts.current_name(permit.repository());
+            permit.check_again(&state.accounts.role(&permit.key()), &name)?;
+            Ok(state.accounts.note_run(permit.machine(), report)?)
+        };
+        self.state.work.run(note).await?;
+        Ok(respond(JSON, done(), None))
     }
 
     async fn forget(self) -> Result<Response<Answer>, WireError> {

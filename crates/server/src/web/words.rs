@@ -162,6 +162,7 @@ mod tests {
             revoked: false,
             going: None,
             last_seen_ns: None,
+            last_run: None,
         };
         let snapshot = |hours: &i64| SnapshotEntry {
             id: "cd".into(),

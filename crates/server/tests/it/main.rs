@@ -14,5 +14,6 @@ mod matrix;
 mod raw;
 mod refusals;
 mod removal;
+mod runs;
 mod versions;
 mod world;

@@ -66,6 +66,9 @@ struct Request {
 
 const DONE: (u16, &str) = (200, "");
 
+const RUN: &[u8] = br#"{"kind":"backup","started_ns":1,"milliseconds":2,"exit_code":0,"items":3,"bytes":4,"sent_bytes":5,
+    "problems":0,"limited_by":"network"}"#;
+
 /// Every request, as it would be made of a repository whose parts `forge` makes.
 fn requests(machine: &Machine, session: SessionId) -> Vec<Request> {
     let forge = machine.forge();
@@ -104,6 +107,7 @@ fn requests(machine: &Machine, session: SessionId) -> Vec<Request> {
         of(RepositoryVerb::Scrub, &[], READING, DONE),
         of(RepositoryVerb::Usage, &[], READING, DONE),
         of(RepositoryVerb::Deletions, &[], READING, DONE),
+        of(RepositoryVerb::ReportRun, RUN, WRITING, DONE),
         of(RepositoryVerb::Forget, &[7; 64], WITH_TOKEN, no_token),
         of(RepositoryVerb::Prune(false), &[7; 32], WITH_TOKEN, no_token),
         of(RepositoryVerb::SparseBlocks(0), &[7; 32], WITH_TOKEN, no_token),
