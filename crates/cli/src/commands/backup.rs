@@ -8,14 +8,16 @@ use clap::builder::NonEmptyStringValueParser;
 use holdall_diagnosis::runs::{RunEnd, RunKind};
 use holdall_diagnosis::speed_history::{Kind, Run, backup_work, slowness_in_words};
 use holdall_diagnosis::{
-    Earlier, Expected, OwnLimit, Usage, UsageCounters, judge, name_own_limit, name_shares,
+    Earlier, Expected, OwnLimit, Usage, UsageCounters, followed, judge, name_own_limit,
+    name_shares, report_of_backup,
 };
 use holdall_engine::{
     BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError, Patterns,
     Problem, PutBack, Source, UnlockedRepository,
 };
 use holdall_meter::cost::Slowness;
-use holdall_meter::{Verdict, per_second};
+use holdall_meter::{RunCurve, Verdict, per_second};
+use holdall_protocol::wire::RunReport;
 use holdall_state::{FilledSources, NOT_THERE, Receipts};
 use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
@@ -23,6 +25,7 @@ use serde::Serialize;
 
 use super::kit_trial;
 use super::noted::noted;
+use super::reporting::{ToTell, reported};
 use super::tag;
 use crate::app::App;
 use crate::arguments::selection::{PATTERN_HINT, check_added, check_idle};
@@ -113,16 +116,19 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if args.dry_run {
-        return back_up(args, app, &mut RunEnd::default());
+        return back_up(args, app, &mut RunEnd::default(), &mut ToTell::default());
     }
-    noted(app, RunKind::Backup, &args.paths, |end| back_up(args, app, end))
+    reported(app, |to_tell| {
+        noted(app, RunKind::Backup, &args.paths, |end| back_up(args, app, end, to_tell))
+    })
 }
 
-/// Backs up, and fills in what status wants to know of it.
-fn back_up(args: &Args, app: &App, end: &mut RunEnd) -> Result<Exit> {
+/// Backs up, and fills in what status wants to know of it, and what the server is told.
+fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Result<Exit> {
     let paths = args.paths.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>();
     let (options, some_missing) = patience::looking_at(app, &paths, || looked_at(args, app))?;
     let (access, keeper) = open::access_and_keeper(app, args.connection.patience_from_the_start())?;
+    to_tell.keeper = Some(keeper.clone());
     args.connection.tell_idle_limit(app);
     let limit = remembered::own_limit(app, &access, args.connection.upload_limit());
     let (done, announced) = std::thread::scope(|scope| {
@@ -141,6 +147,7 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd) -> Result<Exit> {
         true => Speed::expected(app, &access, &done, limit),
         false => Speed::remembered(args, app, &access, &options, &done),
     };
+    to_tell.report = Some(done.reported(speed.slower_than_usual.as_ref()));
     still_committed(app, &done.summary, report(app, &done, &speed))?;
     if done.summary.parent_damaged {
         app.damage(&damaged_parent());
@@ -439,6 +446,8 @@ pub(crate) struct Done {
     pub(crate) verdict: Verdict,
     /// What it used.
     usage: Usage,
+    /// How far it was over its time.
+    curve: RunCurve,
     /// What could not be read, or needs a look, a sentence each.
     problems: Vec<String>,
     /// What was left out without a rule that says so, a sentence each.
@@ -457,6 +466,11 @@ impl Done {
             left_out: self.left_out.clone(),
             ..RunEnd::default()
         }
+    }
+
+    /// What a server is told of it.
+    fn reported(&self, slowness: Option<&Slowness>) -> RunReport {
+        report_of_backup(&self.summary, &self.verdict, slowness, &self.curve)
     }
 }
 
@@ -492,7 +506,12 @@ pub(crate) fn measured(
     let is_listed = items::list(&app.output, &run, options.dry_run);
     // A bar would be drawn into the list.
     let progress = if is_listed && !app.output.json { &app.output.silent() } else { &app.output };
-    let result = counted_ahead(progress, &run, forecast, count, work);
+    let work = || counted_ahead(progress, &run, forecast, count, work);
+    // Only a server is told of it.
+    let (result, curve) = match access.repository().is_here() {
+        true => (work(), RunCurve::new()),
+        false => followed(&run, work),
+    };
     let usage = UsageCounters::now(&run).since(&before);
     // What was committed is remembered before anything is said: saying it may fail.
     let remembered = match &result {
@@ -531,7 +550,7 @@ pub(crate) fn measured(
     still_committed(app, &summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
-    Ok(Done { summary, verdict, usage, problems, left_out })
+    Ok(Done { summary, verdict, usage, curve, problems, left_out })
 }
 
 fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {

@@ -21,6 +21,7 @@ mod man;
 mod noted;
 pub(crate) mod pair;
 mod prune;
+mod reporting;
 pub(crate) mod restore;
 mod serve;
 mod snapshots;

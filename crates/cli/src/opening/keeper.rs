@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdall_format::RecordHash;
+use holdall_protocol::wire::RunReport;
 use holdall_protocol::{
     AdminToken, Announced, AskedPrune, Compacting, Denial, OwnedRepository, Repository,
     RepositoryError, ServedRepository, WaitingDeletion,
@@ -112,6 +113,17 @@ impl Keeper {
         match self {
             Self::Directory(_) => Ok(Announced::default()),
             Self::Server(served) => served.announced(),
+        }
+    }
+
+    /// Tells a server how a run went; nobody in a directory.
+    ///
+    /// # Errors
+    /// As for [`ServedRepository::report_run`].
+    pub(crate) fn report_run(&self, report: &RunReport) -> Result<(), RepositoryError> {
+        match self {
+            Self::Directory(_) => Ok(()),
+            Self::Server(served) => served.report_run(report),
         }
     }
 

@@ -85,6 +85,7 @@ mod restored_times;
 mod restored_where;
 mod resuming;
 mod rules;
+mod runs_told;
 mod schema;
 mod second;
 mod server_identity;

@@ -3,7 +3,7 @@
 //! It is for a bad day: it shows what this computer knows by itself, though files are damaged or the server is away, and
 //! says what is not known.
 
-mod schedule;
+pub(super) mod schedule;
 mod server;
 mod told;
 

@@ -13,16 +13,16 @@ const TIMER: &str = "holdall-backup.timer";
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// When a timer starts the next backup.
-pub(super) struct NextRun {
+pub(in crate::commands) struct NextRun {
     /// In nanoseconds since 1970 UTC.
-    pub(super) at_ns: i64,
+    pub(in crate::commands) at_ns: i64,
     /// What starts it.
     pub(super) by: &'static str,
 }
 
 /// The next start of the timer: for root of the system's manager, for other users of their own. `None` if there is no such
 /// timer, or no manager that answers.
-pub(super) fn next_run() -> Option<NextRun> {
+pub(in crate::commands) fn next_run() -> Option<NextRun> {
     let mut command = Command::new("systemctl");
     if users::effective_uid() != 0 {
         command.arg("--user");

@@ -8,6 +8,7 @@ mod listing;
 mod opening;
 mod proxy;
 mod repairing;
+mod reporting;
 mod stage;
 mod storing;
 mod versions;

@@ -9,7 +9,7 @@ use super::stage::Stage;
 use super::{Answer, Ask, Lie, Reply, honest};
 
 /// Requests that were not there from the beginning, by the ends of their paths.
-const LATER: [&str; 4] = ["/deletions", "/clear-parts", "/proofs", "/scrub"];
+const LATER: [&str; 5] = ["/deletions", "/clear-parts", "/proofs", "/scrub", "/runs"];
 
 /// A server that knows nothing of what came later: neither requests nor fields.
 fn older() -> Lie {
