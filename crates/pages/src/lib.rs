@@ -20,7 +20,7 @@ mod form;
 mod frame;
 mod light;
 
-pub use chart::{Chart, Point, columns, sparkline};
+pub use chart::{Chart, Line, Moment, Point, TwoLines, columns, shares, sparkline, two_lines};
 pub use form::{field, form, number, password};
 pub use frame::{Account, Page};
 use holdall_format::Shown;

@@ -1,15 +1,21 @@
 //! Charts as SVG within a page: with classes for their colours, a title and a description for those who do not see them,
 //! and a table behind each with the same figures.
 //!
-//! `sparkline` is a line the size of a word; `columns` has a column for each point of time or thing.
+//! `sparkline` is a line the size of a word; `columns` has a column for each point of time or thing, `shares` a bar whose
+//! parts make a whole, and `two_lines` two lines over one time, each with its axis, whose `ticks` are round.
 
 mod columns;
+mod shares;
 mod sparkline;
+mod ticks;
+mod two_lines;
 
 use maud::{Markup, html};
 
 pub use columns::columns;
+pub use shares::shares;
 pub use sparkline::sparkline;
+pub use two_lines::{Line, Moment, TwoLines, two_lines};
 
 /// What a chart shows.
 pub struct Chart<'a> {
@@ -99,10 +105,14 @@ mod tests {
         Chart { id: "c", title: "A <title>", description: "Seen", points_are: "Day", points }
     }
 
+    fn drawn(chart: &Chart<'_>) -> [String; 3] {
+        [sparkline, columns, shares].map(|draw| draw(chart).into_string())
+    }
+
     #[test]
     fn every_picture_has_its_name_its_description_and_a_table_and_no_style() {
         let chart = chart(&[1.0, 2.0]);
-        for picture in [sparkline(&chart), columns(&chart)].map(|one| one.into_string()) {
+        for picture in drawn(&chart) {
             let has = |part: &str| assert!(picture.contains(part), "{part} in {picture}");
             has("aria-labelledby=\"c-title c-desc\"");
             has("<title id=\"c-title\">A &lt;title&gt;</title>");
@@ -116,7 +126,7 @@ mod tests {
     fn what_is_no_number_is_drawn_as_nothing_and_an_empty_chart_is_a_chart() {
         for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY, -1.0], &[f64::MAX, 1.0]] {
             let chart = chart(values);
-            for picture in [sparkline(&chart), columns(&chart)].map(|one| one.into_string()) {
+            for picture in drawn(&chart) {
                 let (svg, _) = picture.split_once("</svg>").unwrap();
                 for never in ["=\"NaN", "=\"inf", "=\"-", ",NaN", ",inf", ",-"] {
                     assert!(!svg.contains(never), "{picture}");
@@ -127,7 +137,7 @@ mod tests {
 
     #[test]
     fn every_element_of_a_picture_ends_or_a_browser_would_hide_what_follows_in_it() {
-        for picture in [sparkline, columns].map(|draw| draw(&chart(&[1.0, 2.0])).into_string()) {
+        for picture in drawn(&chart(&[1.0, 2.0])) {
             let begun = picture.matches('<').count() - picture.matches("</").count();
             assert_eq!(begun, picture.matches("</").count(), "{picture}");
         }
