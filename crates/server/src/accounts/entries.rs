@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use holdall_format::TagToken;
+use holdall_meter::counted;
 use holdall_protocol::wire::RunReport;
 use holdall_repository::Supersession;
 use holdall_repository::retention::Policy;
@@ -133,7 +134,46 @@ pub struct RunEntry {
     pub report: RunReport,
 }
 
+/// Exit codes of backups that committed a snapshot: of all, of what could be read, and over damage.
+const DONE: u8 = 0;
+const INCOMPLETE: u8 = 3;
+const DAMAGE: u8 = 20;
+
 impl RunEntry {
+    /// Whether all went well.
+    pub fn is_good(&self) -> bool {
+        self.report.exit_code == DONE
+    }
+
+    /// Whether it met damage.
+    pub fn met_damage(&self) -> bool {
+        self.report.exit_code == DAMAGE
+    }
+
+    /// Whether it committed a snapshot.
+    pub fn has_committed(&self) -> bool {
+        matches!(self.report.exit_code, DONE | INCOMPLETE | DAMAGE)
+    }
+
+    /// How it ended, in a few words; of one that went wrong as the end of a sentence.
+    pub fn outcome(&self) -> String {
+        let code = self.report.exit_code;
+        let why = match code {
+            DONE => return "done".to_owned(),
+            INCOMPLETE if self.report.problems > 0 => {
+                return format!("could not read {}", counted(self.report.problems, "item"));
+            }
+            INCOMPLETE => return "could not read everything".to_owned(),
+            DAMAGE => return "met damage".to_owned(),
+            10 => " (no repository)",
+            11 => " (repository in use)",
+            12 => " (wrong password or key)",
+            13 => " (not allowed)",
+            _ => "",
+        };
+        format!("failed with {code}{why}")
+    }
+
     /// The same without how far it was over its time.
     pub(crate) fn without_points(mut self) -> Self {
         self.report.points.clear();

@@ -13,12 +13,14 @@ use zeroize::Zeroizing;
 
 use super::entry::{self, Nothing};
 use super::problem::Problem;
+use super::runs;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use super::words::{Known, time};
 use crate::ServerError;
 use crate::admin::{
-    Administration, Cancel, Deletion, ListDeletions, ListSnapshots, Pace, Revoke, Rights, SetQuota,
+    Administration, Cancel, Deletion, ListDeletions, ListRuns, ListSnapshots, Pace, Revoke, Rights,
+    RunEntry, SetQuota,
 };
 
 /// Days of the picture.
@@ -39,9 +41,9 @@ pub(super) async fn show(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     check_id(&id)?;
-    let (known, deletions) = shared.read(Pace::Usual, move |on| read(on, &id)).await?;
-    let title = known.machine.name.clone();
-    let content = page(&known, &deletions, &who, shared.now_ns());
+    let read = shared.read(Pace::Usual, move |on| read(on, &id)).await?;
+    let title = read.known.machine.name.clone();
+    let content = page(&read, &who, shared.now_ns());
     Ok(who.page(&shared, &title, content))
 }
 
@@ -53,7 +55,15 @@ pub(super) fn check_id(id: &str) -> Result<(), Problem> {
     }
 }
 
-fn read(on: &Administration<'_>, id: &str) -> Result<(Known, Vec<Deletion>), ServerError> {
+/// What its page is made of.
+struct Read {
+    known: Known,
+    /// What it told of its runs, the oldest first.
+    runs: Vec<RunEntry>,
+    deletions: Vec<Deletion>,
+}
+
+fn read(on: &Administration<'_>, id: &str) -> Result<Read, ServerError> {
     let machine = on.carry_out(&Rights { machine: id.to_owned(), right: None })?;
     let name = machine.repository.clone();
     let repository = on.carry_out(&SetQuota { repository: name.clone(), quota: None })?;
@@ -63,15 +73,19 @@ fn read(on: &Administration<'_>, id: &str) -> Result<(Known, Vec<Deletion>), Ser
     };
     let mut deletions = on.carry_out(&ListDeletions {})?.deletions;
     deletions.retain(|deletion| deletion.repository == name);
-    Ok((Known { machine, repository: Some(repository), snapshots }, deletions))
+    let runs = on.carry_out(&ListRuns { machine: id.to_owned() })?.runs;
+    let known = Known { machine, repository: Some(repository), snapshots };
+    Ok(Read { known, runs, deletions })
 }
 
-fn page(known: &Known, deletions: &[Deletion], who: &SignedIn, now_ns: i64) -> Markup {
+fn page(read: &Read, who: &SignedIn, now_ns: i64) -> Markup {
+    let Read { known, runs, deletions } = read;
     let (light, sentence) = known.sentence(now_ns);
     html! {
         p { (light.markup()) " " (name(&sentence)) }
         @for (_, alert) in known.alerts() { p class="notice look" { (name(&alert)) } }
         (facts(known))
+        (runs::section(runs))
         h2 { "Snapshots" }
         (snapshots(known, now_ns))
         p { a href=(format!("/machines/{}/retention", known.machine.id)) { "What is kept of them" } }

@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::shared::Shared;
 use super::token;
 use super::words::Known;
-use crate::admin::Pace;
+use crate::admin::{Pace, RunEntry};
 
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Letters of a machine's id, which tells apart machines of one name.
@@ -86,7 +86,50 @@ fn text(overview: &Overview) -> String {
         "Everything that was stored then was read since.",
         &|known| known.repository.as_ref()?.read_since_ns.map(seconds),
     );
+    last_runs(&mut text, overview);
     text
+}
+
+/// What machines told of their last runs.
+fn last_runs(text: &mut String, overview: &Overview) {
+    let mut told = |name: &str, help: &str, value: &dyn Fn(&RunEntry) -> Option<f64>| {
+        let values = overview.machines.iter().filter_map(|known| {
+            let value = value(known.machine.last_run.as_ref()?)?;
+            Some((labels(known), value))
+        });
+        family(text, name, help, values);
+    };
+    let whole_seconds = |ns: i64| (ns / 1_000_000_000) as f64;
+    told("holdall_backup_last_run_timestamp_seconds", "When the last run was told of.", &|run| {
+        Some(whole_seconds(run.received_ns))
+    });
+    told("holdall_backup_last_run_exit_code", "How it ended: 0 done, 3 not all.", &|run| {
+        Some(run.report.exit_code.into())
+    });
+    told("holdall_backup_last_run_duration_seconds", "How long it took.", &|run| {
+        Some(run.report.milliseconds as f64 / 1e3)
+    });
+    told("holdall_backup_last_run_items", "About how many items it backed up.", &|run| {
+        Some(run.report.items as f64)
+    });
+    told("holdall_backup_last_run_read_bytes", "About how many bytes these have.", &|run| {
+        Some(run.report.bytes as f64)
+    });
+    told("holdall_backup_last_run_sent_bytes", "Bytes that it sent.", &|run| {
+        Some(run.report.sent_bytes as f64)
+    });
+    told("holdall_backup_last_run_unread_items", "Items with a problem.", &|run| {
+        Some(run.report.problems as f64)
+    });
+    told("holdall_backup_next_run_timestamp_seconds", "When the next one is to begin.", &|run| {
+        run.report.next_ns.map(whole_seconds)
+    });
+    let limited = overview.machines.iter().filter_map(|known| {
+        let layer = known.machine.last_run.as_ref()?.report.limited_by;
+        Some((labels_with(known, "limited_by", layer.word()), 1))
+    });
+    let help = "The layer that held the last run back, as a label.";
+    family(text, "holdall_backup_last_run_limited_by", help, limited);
 }
 
 fn seconds(ns: i64) -> i128 {
@@ -107,10 +150,19 @@ fn family<V: Display>(
 }
 
 fn labels(known: &Known) -> String {
+    format!("{{{}}}", names(known))
+}
+
+/// The same with another label behind them.
+fn labels_with(known: &Known, label: &str, value: &str) -> String {
+    format!("{{{},{label}=\"{}\"}}", names(known), escaped(value))
+}
+
+fn names(known: &Known) -> String {
     let machine = &known.machine;
     let id = machine.id.get(..ID_SHOWN).unwrap_or(&machine.id);
     format!(
-        "{{machine=\"{}\",repository=\"{}\",machine_id=\"{id}\"}}",
+        "machine=\"{}\",repository=\"{}\",machine_id=\"{id}\"",
         escaped(&machine.name),
         escaped(&machine.repository)
     )
@@ -147,7 +199,7 @@ mod tests {
         let (helped, typed) = (names("# HELP "), names("# TYPE "));
         assert_eq!(helped, typed);
         let unlike: std::collections::BTreeSet<_> = helped.iter().collect();
-        assert_eq!((unlike.len(), helped.len()), (13, 13));
+        assert_eq!((unlike.len(), helped.len()), (22, 22));
         assert!(text.ends_with('\n') && text.contains("\nholdall_disk_free_bytes 5\n"), "{text}");
     }
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
-//! guessing down, `passwords` stretches. `words` says in a sentence how a machine is, `problem` what went wrong.
+//! guessing down, `passwords` stretches. `words` says in a sentence how a machine is, `runs` draws how its backups went, `problem` says what went wrong.
 //!
 //! All state comes from administrator's commands: a page knows nothing that `holdall admin` does not, and there is no
 //! second way to change anything.
@@ -24,6 +24,7 @@ mod overview;
 mod passwords;
 mod problem;
 mod retention;
+mod runs;
 mod sessions;
 mod shared;
 mod token;

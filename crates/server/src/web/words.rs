@@ -1,20 +1,24 @@
 //! How a machine is, as a light and a sentence; and times for people.
 
 use axum::http::StatusCode;
-use holdall_meter::{count, counted, size};
+use holdall_meter::{Layer, count, counted, size};
 use holdall_pages::{Chart, Light, Point};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use maud::{Markup, html};
 
 use super::problem::Problem;
-use crate::admin::{MachineEntry, RepositoryEntry, SnapshotEntry};
+use crate::admin::{MachineEntry, RepositoryEntry, RunEntry, SnapshotEntry};
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
-/// A machine whose last backup is older is looked at.
-const LATE_NS: i64 = 48 * HOUR_NS;
-/// One whose last backup is older is not well.
-const ABSENT_NS: i64 = 7 * 24 * HOUR_NS;
+/// When a machine begins its next backup that does not say so: after the last one came.
+const USUAL_NS: i64 = 24 * HOUR_NS;
+/// One whose backup comes so much later than it was to begin is looked at.
+const LATE_NS: i64 = 24 * HOUR_NS;
+/// One whose backup comes so much later is not well.
+const ABSENT_NS: i64 = 6 * 24 * HOUR_NS;
+/// A machine that says that its next backup is further away than that is not believed.
+const FURTHEST_NS: i64 = 35 * 24 * HOUR_NS;
 /// A repository that is fuller, in per cent of its quota, is looked at.
 const FULL_PERCENT: u64 = 90;
 
@@ -40,12 +44,37 @@ impl Known {
     /// One sentence about it, and how well it is; the worst that is known comes first.
     pub(super) fn sentence(&self, now_ns: i64) -> (Light, String) {
         let (light, last) = self.last(now_ns);
+        let run = self.told_good().map(how_it_went).unwrap_or_default();
         let stored = size(self.stored_bytes());
-        let mut worst = self.alerts().into_iter().max_by_key(|(light, _)| *light);
-        if let Some((of_alert, alert)) = worst.take_if(|(of_alert, _)| *of_alert > light) {
-            return (of_alert, format!("{alert}. {last}, {stored}."));
+        let mut sentence = format!("{last}{run}, {stored} stored.");
+        if let Some(next_ns) = self.next_ns().filter(|next_ns| *next_ns > now_ns) {
+            sentence += &format!(" Next backup: {}.", clock(next_ns));
         }
-        (light, format!("{last}, {stored}."))
+        let mut worst = self.alerts().into_iter().max_by_key(|(light, _)| *light);
+        match worst.take_if(|(of_alert, _)| *of_alert >= light) {
+            Some((of_alert, alert)) => (of_alert, format!("{alert}. {sentence}")),
+            None => (light, sentence),
+        }
+    }
+
+    /// What the machine told of its last run, unless a snapshot came later, as from an older program.
+    pub(super) fn told(&self) -> Option<&RunEntry> {
+        let is_last = |told: &&RunEntry| self.newest_ns() <= Some(told.received_ns);
+        self.machine.last_run.as_ref().filter(is_last)
+    }
+
+    /// The same if it committed a snapshot.
+    fn told_good(&self) -> Option<&RunEntry> {
+        self.told().filter(|told| told.has_committed())
+    }
+
+    /// When the machine is to begin its next backup, as far as it told that with its last one.
+    ///
+    /// Untrusted: one that names a moment far away is late as one that names none.
+    pub(super) fn next_ns(&self) -> Option<i64> {
+        let told = self.told_good()?;
+        let ahead = |next_ns: &i64| next_ns.saturating_sub(told.received_ns);
+        told.report.next_ns.filter(|next_ns| (1..FURTHEST_NS).contains(&ahead(next_ns)))
     }
 
     fn last(&self, now_ns: i64) -> (Light, String) {
@@ -59,13 +88,24 @@ impl Known {
             let is_new = now_ns.saturating_sub(self.machine.created_ns) < LATE_NS;
             return (if is_new { Light::Off } else { Light::Look }, "No backup yet".into());
         };
-        let age_ns = now_ns.saturating_sub(newest_ns);
-        let light = match age_ns {
+        let due_ns = self.next_ns().unwrap_or(newest_ns.saturating_add(USUAL_NS));
+        let light = match now_ns.saturating_sub(due_ns) {
             ..LATE_NS => Light::Good,
             LATE_NS..ABSENT_NS => Light::Look,
             _ => Light::Bad,
         };
-        (light, format!("Backed up {}", ago(age_ns)))
+        let last = format!("Backed up {}", ago(now_ns.saturating_sub(newest_ns)));
+        match self.next_ns().filter(|_| light > Light::Good) {
+            Some(next_ns) => (light, format!("{last} and again due on {}", clock(next_ns))),
+            None => (light, last),
+        }
+    }
+
+    /// How the last run failed, if it did.
+    fn failure(&self) -> Option<(Light, String)> {
+        let told = self.told().filter(|told| !self.machine.revoked && !told.is_good())?;
+        let light = if told.met_damage() { Light::Bad } else { Light::Look };
+        Some((light, format!("Its last backup {}", told.outcome())))
     }
 
     /// What somebody should know of its repository.
@@ -85,7 +125,7 @@ impl Known {
             let stored = size(repository.stored_bytes);
             (Light::Look, format!("{stored} of its quota of {} are used", size(quota)))
         });
-        problem.chain(damaged).chain(alarm).chain(full).collect()
+        problem.chain(damaged).chain(alarm).chain(full).chain(self.failure()).collect()
     }
 
     /// How many snapshots came on each of the last `days` days.
@@ -126,6 +166,28 @@ fn zone() -> TimeZone {
     if zone.is_unknown() { TimeZone::UTC } else { zone }
 }
 
+/// How a backup went that committed a snapshot: how much there was, and whether it was slow.
+fn how_it_went(told: &RunEntry) -> String {
+    let report = &told.report;
+    let times = report.usual_milliseconds.filter(|usual| *usual > 0);
+    let times = times.map(|usual| report.milliseconds as f64 / usual as f64);
+    let slow = times.filter(|times| *times > 1.0).map(|times| {
+        let layer = layer_in_words(report.limited_by).map(|layer| format!(": {layer}"));
+        format!(", {times:.1} times as slow as usual{}", layer.unwrap_or_default())
+    });
+    format!(", {}{}", size(report.bytes), slow.unwrap_or_default())
+}
+
+/// What a layer of a machine's run is called on a server; nothing where none limits.
+pub(super) fn layer_in_words(layer: Layer) -> Option<String> {
+    match layer {
+        Layer::Nothing | Layer::Unsure => None,
+        Layer::ClientCpu => Some("the machine's processor".to_owned()),
+        Layer::ClientMemory => Some("the machine's memory".to_owned()),
+        layer => Some(layer.named()),
+    }
+}
+
 /// So long ago, in the largest unit that fits.
 pub(super) fn ago(age_ns: i64) -> String {
     let minutes = u64::try_from(age_ns / (HOUR_NS / 60)).unwrap_or(0);
@@ -140,12 +202,21 @@ pub(super) fn ago(age_ns: i64) -> String {
 /// A time by the clock on the server's wall, with its zone.
 pub(super) fn time(ns: i64) -> Markup {
     let Ok(time) = Timestamp::from_nanosecond(ns.into()) else { return html! { "unknown" } };
-    let local = time.to_zoned(zone()).strftime("%Y-%m-%d %H:%M %Z").to_string();
-    html! { time datetime=(time.strftime("%Y-%m-%dT%H:%M:%SZ")) { (local) } }
+    html! { time datetime=(time.strftime("%Y-%m-%dT%H:%M:%SZ")) { (clock(ns)) } }
+}
+
+/// The same as text.
+pub(super) fn clock(ns: i64) -> String {
+    Timestamp::from_nanosecond(ns.into()).map_or_else(
+        |_| "unknown".to_owned(),
+        |time| time.to_zoned(zone()).strftime("%Y-%m-%d %H:%M %Z").to_string(),
+    )
 }
 
 #[cfg(test)]
 mod tests {
+    use holdall_protocol::wire::RunReport;
+
     use super::*;
     use crate::Right;
 
@@ -177,16 +248,109 @@ mod tests {
     #[test]
     fn the_age_of_the_last_snapshot_makes_the_light() {
         for (ages, light, sentence) in [
-            (&[50, 1][..], Light::Good, "Backed up 60 minutes ago, 1.20 GB."),
-            (&[49], Light::Look, "Backed up 2 days ago, 1.20 GB."),
-            (&[200], Light::Bad, "Backed up 8 days ago, 1.20 GB."),
-            (&[], Light::Look, "No backup yet, 1.20 GB."),
+            (&[50, 1][..], Light::Good, "Backed up 60 minutes ago, 1.20 GB stored."),
+            (&[49], Light::Look, "Backed up 2 days ago, 1.20 GB stored."),
+            (&[200], Light::Bad, "Backed up 8 days ago, 1.20 GB stored."),
+            (&[], Light::Look, "No backup yet, 1.20 GB stored."),
         ] {
             assert_eq!(known(ages).sentence(NOW_NS), (light, sentence.to_owned()));
         }
         let mut revoked = known(&[1]);
         revoked.machine.revoked = true;
         assert_eq!(revoked.sentence(NOW_NS).0, Light::Off);
+    }
+
+    /// A machine whose snapshots are so old, and which told of a run when the newest one came.
+    fn told(ages_hours: &[i64], report: RunReport) -> Known {
+        let mut known = known(ages_hours);
+        let received_ns = known.newest_ns().unwrap_or(NOW_NS);
+        known.machine.last_run = Some(RunEntry { received_ns, report });
+        known
+    }
+
+    fn report(exit_code: u8) -> RunReport {
+        RunReport {
+            kind: holdall_protocol::wire::ReportedKind::Backup,
+            started_ns: 1,
+            milliseconds: 20_000,
+            exit_code,
+            items: 1000,
+            bytes: 3_000_000_000,
+            sent_bytes: 5,
+            problems: 0,
+            limited_by: Layer::ServerDisk,
+            usual_milliseconds: None,
+            work: vec![],
+            points: vec![],
+            next_ns: None,
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_told_adds_how_much_it_was_and_whether_it_was_slow_and_of_what() {
+        let sentence = |report| told(&[1], report).sentence(NOW_NS);
+        let plain = "Backed up 60 minutes ago, 3.00 GB, 1.20 GB stored.";
+        assert_eq!(sentence(report(0)), (Light::Good, plain.to_owned()));
+        let slow = |limited_by, usual| {
+            let usual_milliseconds = Some(usual);
+            sentence(RunReport { limited_by, usual_milliseconds, ..report(0) }).1
+        };
+        let disk = "3.00 GB, 2.0 times as slow as usual: the server's disk, 1.20 GB stored.";
+        assert!(slow(Layer::ServerDisk, 10_000).ends_with(disk));
+        let unsure = "3.00 GB, 2.0 times as slow as usual, 1.20 GB stored.";
+        assert!(slow(Layer::Unsure, 10_000).ends_with(unsure));
+        for usual in [0, 20_000, u64::MAX] {
+            assert_eq!(slow(Layer::ServerDisk, usual), plain, "{usual}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_failed_is_looked_at_with_its_reason_until_a_snapshot_comes() {
+        let unread = RunReport { problems: 3, ..report(3) };
+        for (report, light, begins) in [
+            (
+                report(1),
+                Light::Look,
+                "Its last backup failed with 1. Backed up 60 minutes ago, 1.20",
+            ),
+            (report(13), Light::Look, "Its last backup failed with 13 (not allowed). Backed up"),
+            (unread, Light::Look, "Its last backup could not read 3 items. Backed up 60 minutes"),
+            (report(3), Light::Look, "Its last backup could not read everything. Backed up"),
+            (report(20), Light::Bad, "Its last backup met damage. Backed up 60 minutes ago, 3.00"),
+            (report(255), Light::Look, "Its last backup failed with 255. Backed up"),
+        ] {
+            let mut known = told(&[1], report);
+            let (told_light, sentence) = known.sentence(NOW_NS);
+            assert_eq!(told_light, light, "{sentence}");
+            assert!(sentence.starts_with(begins), "{sentence}");
+            known.machine.last_run.as_mut().unwrap().received_ns -= 1;
+            assert_eq!(known.sentence(NOW_NS).0, Light::Good, "a snapshot came since");
+        }
+        let late = told(&[60], report(1));
+        let (light, sentence) = late.sentence(NOW_NS);
+        assert!(
+            light == Light::Look && sentence.starts_with("Its last backup failed"),
+            "{sentence}"
+        );
+        assert_eq!(told(&[], report(1)).sentence(NOW_NS).0, Light::Look);
+    }
+
+    #[test]
+    fn who_said_when_the_next_one_begins_is_late_by_that_within_reason() {
+        let next = |age_hours: i64, in_hours: i64, exit_code| {
+            let next_ns = Some(NOW_NS - age_hours * HOUR_NS + in_hours * HOUR_NS);
+            told(&[age_hours], RunReport { next_ns, ..report(exit_code) }).sentence(NOW_NS)
+        };
+        let (light, sentence) = next(100, 7 * 24, 0);
+        assert!(light == Light::Good && sentence.contains(" Next backup: 20"), "{sentence}");
+        assert_eq!(next(190, 7 * 24, 0).0, Light::Good, "a day is allowed");
+        let (light, sentence) = next(200, 7 * 24, 0);
+        assert!(light == Light::Look && sentence.contains(" and again due on 20"), "{sentence}");
+        assert_eq!(next(400, 7 * 24, 0).0, Light::Bad);
+        assert_eq!(next(30, 1, 0).0, Light::Look, "it said that it would be earlier");
+        assert_eq!(next(100, 1000 * 24, 0).0, Light::Look, "nobody waits for years");
+        assert_eq!(next(100, -1, 0).0, Light::Look);
+        assert_eq!(next(100, 7 * 24, 1).0, Light::Look, "it failed, and is late as ever");
     }
 
     #[test]
@@ -197,7 +361,7 @@ mod tests {
         repository.alarm = Some("half is gone".into());
         let (light, sentence) = known.sentence(NOW_NS);
         assert_eq!(light, Light::Look);
-        assert!(sentence.ends_with(". Backed up 60 minutes ago, 1.20 GB."), "{sentence}");
+        assert!(sentence.ends_with(". Backed up 60 minutes ago, 1.20 GB stored."), "{sentence}");
         known.repository.as_mut().unwrap().damaged = vec!["packs/a: torn".into()];
         let (light, sentence) = known.sentence(NOW_NS);
         assert_eq!(light, Light::Bad);

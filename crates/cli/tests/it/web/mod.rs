@@ -144,6 +144,63 @@ fn an_administrator_begins_with_a_code_signs_in_and_sees_a_machine_and_its_backu
 }
 
 #[test]
+fn pages_and_metrics_show_how_the_last_backup_went_and_why_it_failed() {
+    let place = Place::new("attic");
+    let (source, gone) = (place.machine.path("source"), place.machine.path("gone"));
+    let mut browser = place.signed_in();
+    let page = format!("/machines/{}", place.id());
+    let machine = browser.get(&page).expect(200);
+    for part in [
+        "<h2>Last run</h2>",
+        "class=\"lines\"",
+        "class=\"line other\"",
+        "Speed over the run as a table",
+        "class=\"shares\"",
+        "<td>done</td>",
+    ] {
+        assert!(machine.body.contains(part), "{part} in {}", machine.body);
+    }
+    let mut overview = || browser.get("/").expect(200).body;
+    let shown = overview();
+    assert!(shown.contains("All is well.") && !shown.contains("Its last backup"), "{shown}");
+    assert!(!shown.contains("as slow as usual") && !shown.contains("Next backup"), "{shown}");
+    place.machine.run(["backup", text(&source), text(&gone)]).expect(3);
+    let shown = overview();
+    assert!(shown.contains("Its last backup could not read 1 item. Backed up just"), "{shown}");
+    place.machine.run(["backup", text(&gone)]).expect(1);
+    let shown = overview();
+    assert!(shown.contains("Its last backup failed with 1. Backed up just now"), "{shown}");
+    assert!(shown.contains("Something needs a look."), "{shown}");
+
+    let token = place.told(&["metrics-token"])[0]["token"].as_str().expect("a token").to_owned();
+    let host = place.server.address();
+    let head =
+        format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n");
+    let metrics = || place.browser().ask(&head, "").expect(200).body;
+    let exit_code = |metrics: &str| {
+        let mut lines = metrics.lines().filter_map(|line| {
+            let labelled = line.strip_prefix("holdall_backup_last_run_exit_code{")?;
+            labelled.rsplit(' ').next().map(str::to_owned)
+        });
+        lines.next().expect("a run")
+    };
+    assert_eq!(exit_code(&metrics()), "1");
+    place.machine.ok(["backup", text(&source)]);
+    let told = metrics();
+    assert_eq!(exit_code(&told), "0", "{told}");
+    for part in
+        ["last_run_limited_by{machine=\"attic\",", "last_run_duration_seconds{", ",limited_by=\""]
+    {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    assert!(overview().contains("All is well."));
+    let machine = browser.get(&page).expect(200);
+    let outcomes = ["<td>done</td>", "<td>failed with 1</td>", "<td>could not read 1 item</td>"];
+    assert!(outcomes.iter().all(|part| machine.body.contains(part)), "{}", machine.body);
+    assert!(machine.body.contains("Speed of each run"), "{}", machine.body);
+}
+
+#[test]
 fn wrong_passwords_are_refused_and_cost_time_and_a_code_gives_a_new_one() {
     let place = Place::new("attic");
     let mut first = place.signed_in();
