@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use holdall_meter::Layer;
 use holdall_server::Right;
-use holdall_server::admin::{ListMachines, MachineEntry};
+use holdall_server::admin::{ListMachines, MachineEntry, RunEntry};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
@@ -63,6 +64,14 @@ pub(super) fn show(app: &App, machine: &MachineEntry) -> Result<()> {
         count(machine.keys as u64),
         machine.last_seen_ns.map_or_else(|| "never".to_owned(), local_time),
     ))?;
+    if let Some(failed) = machine.last_run.as_ref().filter(|run| !run.is_good()) {
+        app.output.result(format_args!(
+            "{:<12} its last backup {}, {}",
+            "",
+            failed.outcome(),
+            local_time(failed.received_ns)
+        ))?;
+    }
     if let Some(going) = machine.going {
         app.output.result(format_args!("{:<12} {}", "", going_in_words(going)))?;
     }
@@ -81,6 +90,7 @@ struct JsonMachine<'a> {
     revoked: bool,
     last_seen: Option<String>,
     removed_after: Option<String>,
+    last_run: Option<JsonRun>,
 }
 
 impl<'a> JsonMachine<'a> {
@@ -95,6 +105,41 @@ impl<'a> JsonMachine<'a> {
             revoked: machine.revoked,
             last_seen: machine.last_seen_ns.map(rfc3339),
             removed_after: machine.going.map(|going| rfc3339(going.due_ns)),
+            last_run: machine.last_run.as_ref().map(JsonRun::new),
+        }
+    }
+}
+
+/// What a machine told of a run, as programs see it.
+#[derive(Serialize)]
+struct JsonRun {
+    received: String,
+    exit_code: u8,
+    seconds: f64,
+    items: u64,
+    bytes: u64,
+    bytes_sent: u64,
+    errors: u64,
+    limited_by: Layer,
+    usual_seconds: Option<f64>,
+    next: Option<String>,
+}
+
+impl JsonRun {
+    fn new(run: &RunEntry) -> Self {
+        let report = &run.report;
+        let seconds = |milliseconds: u64| milliseconds as f64 / 1e3;
+        Self {
+            received: rfc3339(run.received_ns),
+            exit_code: report.exit_code,
+            seconds: seconds(report.milliseconds),
+            items: report.items,
+            bytes: report.bytes,
+            bytes_sent: report.sent_bytes,
+            errors: report.problems,
+            limited_by: report.limited_by,
+            usual_seconds: report.usual_milliseconds.map(seconds),
+            next: report.next_ns.map(rfc3339),
         }
     }
 }
