@@ -27,7 +27,9 @@ pub(super) struct KeepingRow {
 }
 
 /// Under what the rules are kept of all repositories that have none of their own. No repository is called so.
-const DEFAULT: &str = "*";
+pub(super) const DEFAULT: &str = "*";
+/// Under what the settings have the next number for a deletion: none that was given is given again, since people note them.
+const UNUSED_NUMBER: &str = "unused deletion number";
 
 impl KeepingRow {
     const USUAL: Self = Self { now: Keeping::USUAL, then: None, follows: false };
@@ -169,12 +171,17 @@ impl Accounts {
         }
         let named = if removes.is_none() { snapshots.len() } else { 0 };
         state.check_room_for_deletion(repository, named)?;
-        let number = state.deletions.keys().next_back().map_or(1, |last| last + 1);
+        let unused = self.database.setting(UNUSED_NUMBER)?.and_then(|number| number.parse().ok());
+        let after_last = state.deletions.keys().next_back().map_or(1, |last| last + 1);
+        let number = after_last.max(unused.unwrap_or(1));
         let due_ns = asked_ns.saturating_add(delay_ns);
         let repository = repository.to_owned();
         let deletion =
             Deletion { number, repository, snapshots, superseded, removes, asked_ns, due_ns };
-        self.database.change(|changes| changes.put_deletion(number, &deletion))?;
+        self.database.change(|changes| {
+            changes.put_setting(UNUSED_NUMBER, &(number + 1).to_string())?;
+            changes.put_deletion(number, &deletion)
+        })?;
         state.deletions.insert(number, deletion.clone());
         Ok(deletion)
     }
@@ -210,7 +217,7 @@ impl Accounts {
     /// Takes a deletion from those that wait: it was carried out, or is not to be.
     ///
     /// # Errors
-    /// [`ServerError::Refused`] if it does not wait any more; another one may have its number by now.
+    /// [`ServerError::Refused`] if it does not wait any more.
     pub(crate) fn drop_deletion(&self, deletion: &Deletion) -> Result<(), ServerError> {
         let mut state = self.state();
         let number = deletion.number;

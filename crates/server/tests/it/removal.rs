@@ -96,13 +96,17 @@ fn a_removed_repository_goes_alone_though_it_cannot_be_opened() {
 
 #[test]
 fn what_is_cancelled_stays() {
-    let world = World::new();
+    let mut world = World::new();
     world.machine(1);
     let number = world.remove("machine-1", None).number;
     world.days(5);
     world.admin(&admin::Cancel { number }).unwrap();
     world.days(30);
     assert!(world.is_stored("machine-1"));
+    // What somebody noted as another deletion's number cancels nothing.
+    world.stop();
+    world.start();
+    assert_eq!(world.remove("machine-1", None).number, number + 1);
 }
 
 #[test]
