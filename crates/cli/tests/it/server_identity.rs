@@ -104,3 +104,58 @@ fn what_is_no_copy_of_an_identity_is_refused_and_makes_no_server() {
     machine.administer(&data, &["restore-identity", text(&machine.path("none"))]).expect(1);
     machine.administer(&data, &["backup-identity", text(&file)]).expect(1);
 }
+
+/// Seen: the name that the machine knows was its own, and the folder could not get it.
+#[test]
+fn a_repository_that_was_renamed_since_the_copy_gets_its_name_back() {
+    let mut world = World::new();
+    world.told(true, &["quota", "desk", "500G"]);
+    let file = world.machine.path("identity.json");
+    world.told(true, &["backup-identity", text(&file)]);
+    world.admin(true, &["rename", "desk", "table"]).expect(0);
+    world.stop();
+    for lost in ["identity.key", "server.redb"] {
+        fs::remove_file(world.data.join(lost)).unwrap();
+    }
+    world.told_without(&["restore-identity", text(&file)]);
+    world.start();
+    world.machine.run(world.backup()).expect(10);
+    world.admin(true, &["rename", "table", "desk", "--repository"]).expect(0);
+    world.machine.ok(world.backup());
+    world.check_restores();
+    assert_eq!(world.told(true, &["repositories"])["quota_bytes"], 500_000_000_000_u64);
+    let reader = Machine::new().with_password(None);
+    reader.ok(["pair", "--kit", text(&world.machine.path("kit.txt"))]);
+    // What is there stays what it is.
+    let other = Machine::new().with_password(None);
+    other.pair(&world.server.as_ref().unwrap().invite_with(&["--name", "other"]));
+    for (old, new) in [("other", "desk"), ("desk", "other")] {
+        world.admin(true, &["rename", old, new, "--repository"]).expect(1);
+    }
+}
+
+/// Seen: it was taken, and the server did not start with it.
+#[test]
+fn a_copy_of_an_identity_with_a_name_that_is_none_is_refused() {
+    let mut world = World::new();
+    let file = world.machine.path("identity.json");
+    world.told(true, &["quota", "desk", "500G"]);
+    world.admin(true, &["rename", "desk", "table", "--repository"]).expect(0);
+    world.told(true, &["backup-identity", text(&file)]);
+    let whole = fs::read_to_string(&file).unwrap();
+    let data = world.machine.path("second");
+    for (name, wrong) in [
+        (r#""repository": "table""#, r#""repository": "../table""#),
+        (r#""table": 500000000000"#, r#""t/able": 500000000000"#),
+        (r#""desk": "table""#, r#""..": "table""#),
+        (r#""desk": "table""#, r#""desk": "Table""#),
+        (r#""name": "desk""#, r#""name": "de\nsk""#),
+    ] {
+        assert!(whole.contains(name), "{name}: {whole}");
+        fs::write(&file, whole.replace(name, wrong)).unwrap();
+        let told = world.machine.administer(&data, &["restore-identity", text(&file)]).expect(1);
+        let told = told.of_type("error").remove(0)["message"].as_str().unwrap().to_owned();
+        assert!(["..", "t/able", "Table", "de"].iter().any(|bad| told.contains(bad)), "{told}");
+        assert!(!data.join("identity.key").exists() && !data.join("server.redb").exists());
+    }
+}

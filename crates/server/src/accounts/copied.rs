@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 
 use holdall_format::{MachineId, PublicKey};
+use holdall_protocol::wire::is_repository_name;
 use holdall_sys::PathBeneath;
 use serde::{Deserialize, Serialize};
 
 use super::database::Database;
-use super::keeping::KeepingRow;
+use super::keeping::{DEFAULT, KeepingRow};
 use super::machine::Machine;
+use super::names::check_machine_name;
 use super::{Accounts, retention_alarm};
 use crate::ServerError;
 
@@ -52,6 +54,33 @@ impl Accounts {
 }
 
 impl CopiedAccounts {
+    /// Checks the names, which the server takes for good: people may have changed the text.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] with the first that is none.
+    pub(crate) fn check(&self) -> Result<(), ServerError> {
+        for (_, machine) in &self.machines {
+            check_machine_name(&machine.name).map_err(|error| {
+                ServerError::refused(format!("it has a machine {:?}: {error}", machine.name))
+            })?;
+        }
+        let of_machines = self.machines.iter().map(|(_, machine)| &machine.repository);
+        let read = self.readers.iter().map(|(_, name)| name);
+        let former = self.former_names.iter().flat_map(|(old, new)| [old, new]);
+        let ruled = self.quotas.keys().chain(self.keeping.keys().filter(|name| *name != DEFAULT));
+        match of_machines
+            .chain(read)
+            .chain(former)
+            .chain(ruled)
+            .find(|name| !is_repository_name(name))
+        {
+            None => Ok(()),
+            Some(bad) => Err(ServerError::refused(format!(
+                "it has a repository {bad:?}, which cannot be a repository's name"
+            ))),
+        }
+    }
+
     /// Makes a database of them where there is none.
     ///
     /// # Errors

@@ -59,7 +59,8 @@ impl Accounts {
         self.machine_entry(&id.to_string())
     }
 
-    /// Checks that a repository may be called so from now on; whether a folder has that name is not looked at.
+    /// Checks that a repository may be called so from now on; whether a folder has that name is not looked at. One that is
+    /// nobody's may get the name of a machine's, which was renamed since the accounts were copied.
     ///
     /// # Errors
     /// [`ServerError::Refused`].
@@ -67,6 +68,9 @@ impl Accounts {
         let state = self.state();
         match state.former.get(new) {
             Some(current) if current == old && is_repository_name(new) => Ok(()),
+            None if state.owner_of(old).is_none() && state.owner_of(new).is_some() => {
+                state.check_stays(new)
+            }
             _ => state.check_repository(new),
         }
     }
@@ -104,7 +108,7 @@ impl Accounts {
                 changes.put_deletion(*number, &renamed)?;
             }
             state.readers_of(old).try_for_each(|key| changes.put_reader(&key, new))?;
-            changes.put_quota(new, state.quotas.get(old).copied())?;
+            changes.put_quota(new, state.quotas.get(old).or(state.quotas.get(new)).copied())?;
             changes.put_quota(old, None)?;
             if let Some(row) = state.keeping.get(old) {
                 changes.put_keeping(new, row)?;

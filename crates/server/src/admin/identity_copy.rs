@@ -80,6 +80,7 @@ pub fn restore_identity(data_dir: &Path, text: &str) -> Result<PublicKey, Server
         return Err(ServerError::refused("a newer holdall made this copy: update this one"));
     }
     let copy: Copy = serde_json::from_str(text).map_err(refused)?;
+    copy.accounts.check()?;
     owner::refuse_others(data_dir)?;
     owner::as_owner(data_dir, || {
         let folder = DataFolder::take(data_dir)?;
