@@ -115,3 +115,23 @@ fn a_record_that_was_damaged_lost_or_rolled_back_is_told_by_a_backup_that_had_se
     let told = machine.run(["backup", &source]).expect(20).stderr;
     assert!(told.contains("rolled back"), "{told}");
 }
+
+/// Seen: what was written just before the last backup was listed and counted as changed.
+#[test]
+fn a_dry_run_calls_nothing_changed_that_is_only_read_again() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    fs::create_dir(&source).unwrap();
+    machine.init(&["-r", repo.to_str().unwrap()]);
+    fs::write(source.join("notes"), "notes").unwrap();
+    let run = |more: &[&str]| {
+        let args = ["backup", "-r", repo.to_str().unwrap(), source.to_str().unwrap()];
+        machine.ok([&args[..], more].concat()).stdout
+    };
+    run(&[]);
+    let told = run(&["-n", "-v"]);
+    assert!(!told.contains("source/notes"), "{told}");
+    fs::write(source.join("notes"), "other notes").unwrap();
+    let told = run(&["-n", "-v"]);
+    assert!(told.contains("changed    ") && told.contains("source/notes"), "{told}");
+}

@@ -222,8 +222,10 @@ impl<'a> Items<'a> {
         let Item { path, stat, work } = item;
         let lasting = self.lasting(&stat);
         let before = self.parents.find(&path)?;
-        let kept =
-            before.filter(|before| !self.options.read_all && is_unchanged(before, &stat, lasting));
+        // A dry run reads nothing: of what a backup reads again to be sure, it does not say that it changed.
+        let is_sure = |before: &Entry| !before.unsettled || self.options.dry_run;
+        let is_kept = |before: &&Entry| is_sure(before) && seems_unchanged(before, &stat, lasting);
+        let kept = before.filter(|before| !self.options.read_all && is_kept(before));
         if let Some(before) = kept {
             let hardlink = self.mounts.hardlink_group(self.keys, &stat);
             let names = self.owners.present_names(&stat);
@@ -306,17 +308,16 @@ fn facts(stat: &Stat) -> Facts {
 }
 
 /// Whether nothing shows that a path changed since `before` was recorded. Change times cannot be
-/// put back, so an edit shows even if its author hides it; an unsettled entry is always read again. Where there are
+/// put back, so an edit shows even if its author hides it, unless the entry is unsettled. Where there are
 /// none, another file of the same length and time may have been moved there: what has content is read. So is what
 /// may have some although it is said to be empty.
-fn is_unchanged(before: &Entry, stat: &Stat, lasting: Lasting) -> bool {
+fn seems_unchanged(before: &Entry, stat: &Stat, lasting: Lasting) -> bool {
     let has_content = match stat.kind {
         FileKind::File => stat.size > 0,
         FileKind::Symlink => true,
         _ => false,
     };
-    !before.unsettled
-        && (lasting.change_times || !has_content)
+    (lasting.change_times || !has_content)
         && (lasting.sizes || has_content || stat.kind != FileKind::File)
         && before.kind == kind_of(stat)
         && (before.mtime, before.ctime) == (time(stat.mtime), time(stat.ctime))
@@ -358,12 +359,12 @@ mod tests {
             let (mode, uid, gid, inode) = (facts.mode, facts.uid, facts.gid, facts.inode);
             let (mtime, ctime, size) = (facts.mtime, facts.ctime, facts.size);
             let same = Entry { mode, uid, gid, mtime, ctime, size, ..Entry::empty(facts.kind) };
-            assert!(is_unchanged(&Entry { inode, ..same.clone() }, &stat, all), "{name}");
-            assert!(!is_unchanged(&same, &stat, all), "{name}");
+            assert!(seems_unchanged(&Entry { inode, ..same.clone() }, &stat, all), "{name}");
+            assert!(!seems_unchanged(&same, &stat, all), "{name}");
             let known = Entry { inode, ..same.clone() };
-            assert_eq!(is_unchanged(&known, &stat, no_sizes), name != "empty", "{name}");
-            assert!(is_unchanged(&same, &stat, no_inodes), "{name}");
-            assert_eq!(is_unchanged(&same, &stat, nothing), !is_read, "{name}");
+            assert_eq!(seems_unchanged(&known, &stat, no_sizes), name != "empty", "{name}");
+            assert!(seems_unchanged(&same, &stat, no_inodes), "{name}");
+            assert_eq!(seems_unchanged(&same, &stat, nothing), !is_read, "{name}");
         }
     }
 
