@@ -21,8 +21,7 @@ pub(super) fn noted(
     sources: &[PathBuf],
     run: impl FnOnce(&mut RunEnd) -> Result<Exit>,
 ) -> Result<Exit> {
-    // Where it goes may not be known, and then the command says so.
-    let place = remembered::place(app).zip(remembered::place_in_words(app));
+    let place = remembered::noted_place(app);
     let start = |(to, place)| RunGoingOn::start(&app.folders.state, kind, to, place, sources);
     let going_on = place.and_then(start);
     let mut end = RunEnd::default();

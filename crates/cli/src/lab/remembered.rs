@@ -5,7 +5,7 @@ use holdall_diagnosis::speed_history::{Kind, Run, SpeedHistory};
 use holdall_diagnosis::{Ceilings, Forecast, OwnLimit};
 use holdall_engine::UnlockedRepository;
 use holdall_meter::cost::Slowness;
-use holdall_state::{KeptReports, Pairing, RunHistory};
+use holdall_state::{KeptReports, KnownRuns, Pairing, RunHistory};
 
 use crate::app::App;
 use crate::arguments::sources;
@@ -40,6 +40,23 @@ pub(crate) fn place(app: &App) -> Option<String> {
         Some(Err(_)) => None,
         None => Some(pairings()?.default()?.repository.clone()),
     }
+}
+
+/// Under what a run is noted, and as people write it: where backups go; a server's repository that was named and is not
+/// known here; or, where what would say it is damaged, where the last run went.
+pub(crate) fn noted_place(app: &App) -> Option<(String, String)> {
+    let known = place(app).zip(place_in_words(app));
+    known.or_else(|| match app.named_repository().map(Where::parse) {
+        Some(Ok(Where::Server { host, name })) => {
+            let place = format!("https://{host}/{name}");
+            Some((place.clone(), place))
+        }
+        None if app.pairings().is_err() || app.damaged_settings().is_some() => {
+            let known = KnownRuns::in_state(&app.folders.state);
+            known.runs.newest().map(|note| (note.to.clone(), note.place.clone()))
+        }
+        _ => None,
+    })
 }
 
 /// A paired repository's address, as people write it.

@@ -423,3 +423,25 @@ fn what_the_units_run_backs_up_fails_loudly_and_calls_the_hook() {
     assert_eq!(fs::read_to_string(told).unwrap(), "holdall-backup.service failed\n");
     run("holdall-failed@.service", &[]).expect(0);
 }
+
+/// Seen: nothing was noted of it, and status only said that it knows no such repository.
+#[test]
+fn a_backup_that_did_not_get_as_far_as_a_repository_is_told() {
+    let machine = Machine::new().with_password(None);
+    let (source, place) = (source_of(&machine), "https://127.0.0.1:1/nowhere");
+    machine.run(["status", "-r", place]).expect(2);
+    machine.run(["backup", "-r", place, text(&source)]).expect(14);
+    let told = machine.summary(["status", "-r", place]);
+    assert_eq!((&told["place"], &told["last_good"]), (&place.into(), &Value::Null));
+    assert_eq!(told["last_failure"]["exit_code"], 14, "{told}");
+
+    let server = Server::start(&machine.path("data"));
+    machine.pair(&server.invite_with(&["--name", "desk"]));
+    machine.ok(["backup", text(&source)]);
+    fs::write(machine.path("config/state/pairings.json"), "garbage").unwrap();
+    machine.run(["backup", text(&source)]).expect(1);
+    let told = machine.summary(["status"]);
+    assert!(told["place"].as_str().unwrap().ends_with("/desk"), "{told}");
+    assert_eq!(told["last_good"]["result"], "done");
+    assert!(told["last_failure"]["cause"].as_str().unwrap().contains("pairings.json"), "{told}");
+}

@@ -95,11 +95,9 @@ impl Status {
         }
         let known = KnownRuns::in_state(&app.folders.state);
         let named = app.named_repository().map(Where::parse).transpose()?;
-        let place = remembered::place(app).zip(remembered::place_in_words(app));
-        // Where what would say it is damaged, the last run says it.
-        let noted = || known.runs.newest().map(|note| (note.to.clone(), note.place.clone()));
-        let is_damaged = named.is_none() && !unreadable.is_empty();
-        let place = place.or_else(|| noted().filter(|_| is_damaged));
+        let is_known = named.is_none() || remembered::place(app).is_some();
+        let is_noted = |to: &str| known.runs.to(to, RunKind::Backup).next().is_some();
+        let place = remembered::noted_place(app).filter(|(to, _)| is_known || is_noted(to));
         let Some((to, place)) = place else {
             return Err(unknown_place(app, unreadable).into());
         };
