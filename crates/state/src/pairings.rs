@@ -43,11 +43,12 @@ impl Pairing {
         Ok(PublicKey::from_bytes(*bytes))
     }
 
-    /// Whether it is with another server at an address and for a repository of the same name, so that the other one is to be
-    /// had there no more.
+    /// Whether it is with the same server, or with another one at its address, and for another repository of the same name:
+    /// then the other one is to be had there no more.
     pub fn takes_place_of(&self, other: &Self) -> bool {
-        let is_there = self.addresses.iter().any(|address| other.is_at(address));
-        is_there && self.name == other.name && self.identity != other.identity
+        let is_there = self.identity == other.identity
+            || self.addresses.iter().any(|address| other.is_at(address));
+        is_there && self.name == other.name && self.repository != other.repository
     }
 
     /// Whether that is one of its server's known addresses.
@@ -164,9 +165,7 @@ impl Pairings {
     /// # Errors
     /// If it cannot be written.
     pub fn keep(&mut self, pairing: Pairing, as_default: bool) -> Result<(), StateError> {
-        let default = self.default_besides(&pairing.repository);
-        let as_default =
-            as_default || default.is_none_or(|default| pairing.takes_place_of(default));
+        let as_default = as_default || self.default_beside(&pairing).is_none();
         self.all.retain(|other| other.repository != pairing.repository);
         let at = if as_default { self.all.len() } else { self.all.len().saturating_sub(1) };
         self.all.insert(at, pairing);
@@ -176,6 +175,12 @@ impl Pairings {
     /// The default repository, if it is another one than that.
     pub fn default_besides(&self, repository: &str) -> Option<&Pairing> {
         self.default().filter(|default| default.repository != repository)
+    }
+
+    /// The default repository, if it is another one than that and goes on beside it.
+    pub fn default_beside(&self, pairing: &Pairing) -> Option<&Pairing> {
+        let default = self.default_besides(&pairing.repository);
+        default.filter(|default| !pairing.takes_place_of(default))
     }
 
     /// The pairing by an invite with a server that this invite's takes the place of: it is at one of the addresses, and has
@@ -249,7 +254,15 @@ mod tests {
         assert_eq!(pairings.default(), Some(&anew));
         assert_eq!(pairings.find("a:1", "laptop"), Some(&anew));
         pairings.keep(pairing("b:1", "laptop"), false).unwrap();
-        assert_eq!(pairings.default(), Some(&anew), "another address takes no place");
+        assert_eq!(
+            pairings.default(),
+            Some(&anew),
+            "another server at another address takes no place"
+        );
+        let begun_anew = Pairing { repository: "begun anew".into(), ..anew };
+        pairings.keep(begun_anew.clone(), false).unwrap();
+        assert_eq!(pairings.default(), Some(&begun_anew));
+        assert_eq!(pairings.find("a:1", "laptop"), Some(&begun_anew));
     }
 
     #[test]

@@ -145,6 +145,25 @@ fn a_repository_that_is_to_be_removed_is_announced_to_its_machine() {
     assert!(!world.machine.ok(world.backup()).stderr.contains(whole));
 }
 
+/// Seen: the default stayed the repository that was gone, and so it did behind what `pair` said to do about it.
+#[test]
+fn a_machine_whose_repository_was_removed_begins_another_one_of_that_name() {
+    let mut world = World::new();
+    world.stop();
+    fs::remove_dir_all(world.data.join("repositories/desk")).unwrap();
+    world.start();
+    world.machine.run(world.backup()).expect(10);
+    let kit = world.machine.path("second-kit.txt");
+    let paired = world.machine.ok(["pair", &world.invite_again(), "--write-kit", text(&kit)]);
+    assert!(!paired.stderr.contains("stays"), "{}", paired.stderr);
+    let named = world.machine.summary(["status"])["place"].as_str().unwrap().to_owned();
+    world.machine.ok(world.backup());
+    world.machine.ok([&["-r", &named][..], &world.backup()[..]].concat());
+    world.machine.ok(["pair", "--default", "-r", &named]);
+    world.machine.ok(world.backup());
+    world.check_restores();
+}
+
 #[test]
 fn a_removal_that_was_cut_short_is_as_before_and_can_be_cancelled() {
     let mut world = World::new();

@@ -329,10 +329,10 @@ fn forget_others(app: &App, access: &UnlockedRepository) -> Result<()> {
 fn becomes_default(
     app: &App,
     pairings: &Pairings,
-    repository: &str,
+    pairing: &Pairing,
     is_wanted: bool,
 ) -> Result<bool> {
-    let Some(default) = pairings.default_besides(repository).filter(|_| !is_wanted) else {
+    let Some(default) = pairings.default_beside(pairing).filter(|_| !is_wanted) else {
         return Ok(true);
     };
     let (host, name) = (default.addresses.first().map_or("", String::as_str), &default.name);
@@ -367,7 +367,7 @@ fn keep(
     let may_write = pairings.of(&pairing.repository).is_some_and(|before| !before.reads_only);
     let as_default = match reads_only {
         true => is_wanted,
-        false => becomes_default(app, &pairings, &pairing.repository, is_wanted)?,
+        false => becomes_default(app, &pairings, &pairing, is_wanted)?,
     };
     if reads_only && may_write {
         if as_default {
