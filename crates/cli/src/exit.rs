@@ -282,7 +282,8 @@ fn hint_of_cause(error: &anyhow::Error) -> Option<&'static str> {
     system_cause(error).and_then(of_system).or_else(|| of_crypto_cause(crypto_error(error)?))
 }
 
-/// What a server calls this computer and its repository, as far as that is known.
+/// What a server knows this computer and its repository by, as far as that is known here. Another one may have the name
+/// that the computer had when it was paired, but none its id, nor what its repository was called.
 #[derive(Debug, Default)]
 pub(crate) struct KnownNames {
     pub(crate) machine: Option<String>,

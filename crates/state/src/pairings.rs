@@ -28,9 +28,10 @@ pub struct Pairing {
     /// Whether this machine only reads there, signed in with a recovery kit's key.
     #[serde(default)]
     pub reads_only: bool,
-    /// What the server called this machine; pairings of before that was kept, and those by a kit, lack it.
-    #[serde(default)]
-    pub machine_name: Option<String>,
+    /// What a server's commands find this machine by whatever it is called: the beginning of its id there. Pairings of before that was kept
+    /// have the name of then, or lack it, as those by a kit do.
+    #[serde(default, alias = "machine_name")]
+    pub machine: Option<String>,
 }
 
 impl Pairing {
@@ -236,7 +237,7 @@ mod tests {
             name: name.into(),
             repository: format!("{name}@{address}"),
             reads_only: false,
-            machine_name: None,
+            machine: None,
         }
     }
 

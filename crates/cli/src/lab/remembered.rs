@@ -12,7 +12,7 @@ use crate::arguments::sources;
 use crate::exit::KnownNames;
 use crate::opening::open::Where;
 
-/// What the server that is meant calls this computer and its repository.
+/// What the server that is meant knows this computer and its repository by.
 pub(crate) fn known_names(app: &App) -> KnownNames {
     let Ok(pairings) = app.pairings() else { return KnownNames::default() };
     let pairing = match app.named_repository().map(Where::parse) {
@@ -20,7 +20,7 @@ pub(crate) fn known_names(app: &App) -> KnownNames {
         Some(_) => None,
         None => pairings.default(),
     };
-    let machine = pairing.and_then(|pairing| pairing.machine_name.clone());
+    let machine = pairing.and_then(|pairing| pairing.machine.clone());
     let repository = pairing.map(|pairing| pairing.name.clone()).filter(|name| !name.is_empty());
     KnownNames { machine, repository }
 }

@@ -146,7 +146,9 @@ fn a_right_is_set_with_and_without_a_server_and_counts_at_once() {
     for runs in [true, false] {
         assert_eq!(world.told(runs, &["rights", "desk", "read"])["right"], "read");
         let said = world.machine.run(world.backup()).expect(13);
-        assert!(said.stderr.contains("holdall admin rights desk backup"), "{}", said.stderr);
+        let id = world.told(true, &["machines"])["id"].as_str().unwrap().to_owned();
+        let helps = format!("holdall admin rights {id:.12} backup");
+        assert!(said.stderr.contains(&helps), "{}", said.stderr);
         world.check_restores();
         assert_eq!(world.told(runs, &["rights", "desk"])["right"], "read");
         assert_eq!(world.told(runs, &["rights", "desk", "backup"])["right"], "backup");

@@ -22,6 +22,8 @@ fn each_refusal_by_a_server_names_the_one_command_that_helps() {
     machine.pair(&invite);
     let backup = || machine.run(["backup", text(&tree)]);
     backup().expect(0);
+    let known = machine.administer(&data, &["machines"]).expect(0).objects().remove(0);
+    let id = known["id"].as_str().unwrap().get(..12).unwrap().to_owned();
 
     let used = hint(other.run(["pair", &invite]));
     assert!(used.contains("holdall invite") && !used.contains("admin"), "{used}");
@@ -42,12 +44,12 @@ fn each_refusal_by_a_server_names_the_one_command_that_helps() {
 
     machine.administer(&data, &["rights", "laptop", "read"]).expect(0);
     let rights = hint(backup());
-    assert!(rights.contains("holdall admin rights laptop backup"), "{rights}");
+    assert!(rights.contains(&format!("holdall admin rights {id} backup")), "{rights}");
     assert!(!rights.contains("invite"), "{rights}");
 
     machine.administer(&data, &["revoke", "laptop"]).expect(0);
     let revoked = hint(backup());
-    assert!(revoked.contains("holdall invite --for laptop"), "{revoked}");
+    assert!(revoked.contains(&format!("holdall invite --for {id}")), "{revoked}");
     assert!(!revoked.contains("admin"), "{revoked}");
 }
 
@@ -88,4 +90,24 @@ fn a_server_that_is_empty_is_begun_anew_by_what_its_refusal_says() {
     assert!(told.contains("--new instead of --again"), "{told}");
     machine.ok(["pair", &invite, "--new", "--default"]);
     machine.ok(["backup", text(&tree)]);
+}
+
+/// Seen: the hint named the machine that has the former name by now, and so did an invite by it.
+#[test]
+fn a_hint_names_the_machine_that_asks_though_another_one_has_its_former_name() {
+    let machine = Machine::new().with_password(None);
+    let (data, tree) = (machine.path("data"), machine.path("tree"));
+    small_tree(&tree);
+    let server = Server::start(&data);
+    machine.pair(&server.invite_with(&["--name", "laptop"]));
+    machine.ok(["backup", text(&tree)]);
+    machine.administer(&data, &["rename", "laptop", "attic"]).expect(0);
+    let other = Machine::new().with_password(None);
+    other.pair(&server.invite_with(&["--name", "laptop"]));
+    machine.administer(&data, &["revoke", "attic"]).expect(0);
+    let told = hint(machine.run(["backup", text(&tree)]));
+    let named = told.split_once("--for ").expect("a command").1.split_once('`').unwrap().0;
+    machine.ok(["pair", &server.invite_with(&["--for", named])]);
+    machine.ok(["backup", text(&tree)]);
+    other.ok(["snapshots"]);
 }

@@ -83,9 +83,11 @@ fn where_the_identity_alone_came_back_the_hint_says_how_to_begin_anew() {
     world.told_without(&["restore-identity", text(&file)]);
     world.start();
     let told = world.machine.run(world.backup()).expect(10).stderr.replace('\n', " ");
-    let hint =
-        "with an invite of `holdall invite --for desk`, `holdall pair INVITE --default` begins";
-    assert!(told.contains(hint), "{told}");
+    let id = world.told(true, &["machines"])["id"].as_str().unwrap().to_owned();
+    let hint = format!(
+        "with an invite of `holdall invite --for {id:.12}`, `holdall pair INVITE --default` begins"
+    );
+    assert!(told.contains(&hint), "{told}");
     let kit = world.machine.path("second-kit.txt");
     world.machine.ok(["pair", &world.invite_again(), "--default", "--write-kit", text(&kit)]);
     world.machine.ok(world.backup());

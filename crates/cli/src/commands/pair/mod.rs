@@ -166,8 +166,8 @@ pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
         Some(former) => by.default || former.was_default(app)?,
         None => by.default,
     };
-    let name = Some(paired.name.clone());
-    let access = keep(app, (&paired.address, name), place, &ring, (false, wants_default))?;
+    let machine = Some(format!("{:.12}", paired.machine.to_string()));
+    let access = keep(app, (&paired.address, machine), place, &ring, (false, wants_default))?;
     if former.is_some() {
         forget_others(app, &access)?;
         // The pairing stays even if something is missing, as a backup would go on, too.
@@ -345,7 +345,7 @@ fn becomes_default(
 /// Keeps the key and the pairing; the first repository is the default one, another if that `is_wanted`.
 fn keep(
     app: &App,
-    (address, machine_name): (&ServerAddress, Option<String>),
+    (address, machine): (&ServerAddress, Option<String>),
     place: LockedRepository,
     ring: &KeyRing,
     (reads_only, is_wanted): (bool, bool),
@@ -361,7 +361,7 @@ fn keep(
         name: address.repository.clone().unwrap_or_default(),
         repository: repository.to_string(),
         reads_only,
-        machine_name,
+        machine,
     };
     let mut pairings = app.pairings()?;
     let may_write = pairings.of(&pairing.repository).is_some_and(|before| !before.reads_only);
