@@ -211,6 +211,11 @@ pub(crate) fn is_wrong_server(error: &anyhow::Error) -> bool {
     matches!(repository_error(error), Some(RepositoryError::WrongServer { .. }))
 }
 
+/// Whether a server knows nobody of the key that signed in.
+pub(crate) fn is_unknown_machine(error: &anyhow::Error) -> bool {
+    denial(error) == Some(Denial::UnknownMachine)
+}
+
 /// Whether the repository is certain not to have taken what it was given: not so where an answer may
 /// have been lost. What this computer's own system forbids, it forbids before anything is made.
 pub(crate) fn is_certain(error: &anyhow::Error) -> bool {

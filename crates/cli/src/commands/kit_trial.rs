@@ -45,7 +45,8 @@ pub(crate) fn try_out(app: &App, file: &Path) -> Result<()> {
             (opened.place, remembered::place(app), opened.name)
         }
     };
-    let ring = kit.open(&place.wrappings()?)?;
+    let wrappings = place.wrappings().map_err(|error| open::hint_at_kit(error.into(), false))?;
+    let ring = kit.open(&wrappings)?;
     let has_all_keys = kit.has_keys_of(&ring);
     let snapshots = holdall_engine::snapshots(&place.open(&ring)?)?.snapshots;
     let newest = snapshots.iter().map(|snapshot| snapshot.received_ns).max();

@@ -19,7 +19,7 @@ use holdall_state::{Directories, KeptKeys, KeptParts, Known, Pairing, Pairings, 
 use holdall_sys::SystemClock;
 
 use crate::app::App;
-use crate::exit::{Exit, Refusal, is_wrong_server};
+use crate::exit::{Exit, Refusal, is_unknown_machine, is_wrong_server};
 use crate::opening::keeper::Keeper;
 use crate::opening::known;
 use crate::opening::unlock::key_ring;
@@ -416,8 +416,16 @@ fn hint_at_other(error: anyhow::Error, pairing: &Pairing, named: Option<&str>) -
     Refusal::new(Exit::NotAllowed, format!("{error:#}")).hint(hint).into()
 }
 
-/// Says what the owner of a recovery kit can do about a server of another identity.
+/// Says what the owner of a recovery kit can do about a server of another identity, or one that does not know the kit.
 pub(crate) fn hint_at_kit(error: anyhow::Error, again: bool) -> anyhow::Error {
+    if is_unknown_machine(&error) {
+        return Refusal::new(Exit::NotAllowed, "the server does not know this kit")
+            .hint(
+                "its repository was removed there, or the kit was taken away with `holdall key remove`. A copy of the \
+                 repository that still has the kit is opened where it lies: `holdall pair --kit FILE -r DIRECTORY`",
+            )
+            .into();
+    }
     if again || !is_wrong_server(&error) {
         return error;
     }

@@ -142,3 +142,40 @@ fn a_kit_of_a_directory_is_tried_there_and_one_of_another_is_refused() {
     let said = machine.run(["key", "try-kit", &others_kit, "-r", &repo]).expect(2).stderr;
     assert!(said.contains("Secret"), "{said}");
 }
+
+/// Seen: it was told to pair this machine anew, which needs an invite and opens nothing that the kit is for.
+#[test]
+fn a_kit_that_the_server_does_not_know_any_more_opens_a_copy_of_what_it_is_for() {
+    let machine = Machine::new().with_password(None);
+    let (data, file) = (machine.path("data"), machine.path("identity.json"));
+    let mut server = Server::start(&data);
+    machine.administer(&data, &["backup-identity", text(&file)]).expect(0);
+    let kit = machine.path("kit.txt");
+    let invite = server.invite_with(&["--name", "desk"]);
+    machine.ok(["pair", &invite, "--write-kit", text(&kit)]);
+    small_tree(&machine.path("source"));
+    machine.ok(["backup", text(&machine.path("source"))]);
+    server.process().terminate().unwrap();
+    server.process().wait().unwrap();
+    let copy = machine.path("copy");
+    fs::rename(data.join("repositories/desk"), &copy).unwrap();
+    for lost in ["identity.key", "server.redb"] {
+        fs::remove_file(data.join(lost)).unwrap();
+    }
+    machine.administer(&data, &["restore-identity", text(&file)]).expect(0);
+    let address = server.address().to_owned();
+    let _server = Server::start_by(&mut Server::command_at(&address, &data), &data);
+    let other = Machine::new().with_password(None);
+    for command in [&["pair", "--kit"][..], &["key", "try-kit"]] {
+        let told =
+            other.run([command, &[text(&kit)]].concat()).expect(13).stderr.replace('\n', " ");
+        assert!(told.contains("does not know this kit") && !told.contains("anew"), "{told}");
+        assert!(told.contains("`holdall pair --kit FILE -r DIRECTORY`"), "{told}");
+    }
+    let copy = text(&copy);
+    other.ok(["pair", "--kit", text(&kit), "-r", copy]);
+    let (source, target) = (machine.path("source"), other.path("target"));
+    let from = format!("latest:{}", text(&source));
+    other.ok(["restore", "-r", copy, &from, "--target", text(&target)]);
+    assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
+}

@@ -42,7 +42,8 @@ pub(super) fn pair(app: &App, file: &Path, again: bool, wants_default: bool) -> 
     }
     let place = open::place_at(app, address.clone(), signing, Patience::default());
     let place = place.map_err(|error| open::hint_at_kit(error, again))?;
-    let ring = kit.open(&place.wrappings()?)?;
+    let wrappings = place.wrappings().map_err(|error| open::hint_at_kit(error.into(), again))?;
+    let ring = kit.open(&wrappings)?;
     keep(app, (&address, None), place, &ring, (true, wants_default))?;
     Ok(Exit::Done)
 }
