@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use holdall_meter::counted;
 use serde::{Deserialize, Serialize};
 
 /// More than any note has.
@@ -247,7 +248,7 @@ pub fn ago(seconds: u64) -> String {
         3600..172_800 => (seconds / 3600, "hour"),
         _ => (seconds / 86_400, "day"),
     };
-    format!("{number} {unit}{} ago", if number == 1 { "" } else { "s" })
+    format!("{} ago", counted(number, unit))
 }
 
 /// When a unit starts next, in nanoseconds since 1970 UTC, by what `systemctl list-timers --output=json` says. `None` if it

@@ -17,9 +17,10 @@ pub fn count(number: u64) -> String {
     in_groups(&number.to_string())
 }
 
-/// So many of what is called `one`: `1 item`, `1,234 items`, `2 copies`.
+/// So many of what is called `one`: `1 item`, `1,234 items`, `2 copies`, `2 days`.
 pub fn counted(number: u64, one: &str) -> String {
-    let many = match one.strip_suffix('y') {
+    let stem = one.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u']));
+    let many = match stem {
         _ if number == 1 => one.to_owned(),
         Some(stem) => format!("{stem}ies"),
         None => format!("{one}s"),
@@ -93,6 +94,7 @@ mod tests {
             [1, 2].map(|number| counted(number, "directory")),
             ["1 directory", "2 directories"]
         );
+        assert_eq!([1, 2].map(|number| counted(number, "day")), ["1 day", "2 days"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdall_format::PublicKey;
+use holdall_meter::counted;
 use holdall_protocol::wire::WireError;
 use holdall_protocol::{Denial, RepositoryError};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
@@ -227,10 +228,12 @@ impl ServerState {
             return error;
         };
         let Some(going) = self.accounts.removal_of(key) else { return error };
-        let days = going.due_ns.saturating_sub(self.stores.now_ns()).max(0) / DAY_NS + 1;
+        let left_ns = going.due_ns.saturating_sub(self.stores.now_ns()).max(0);
+        let days = u64::try_from(left_ns / DAY_NS + 1).unwrap_or(1);
         let reason = format!(
-            "this machine was removed, and its snapshots will be deleted within {days} days unless the administrator \
+            "this machine was removed, and its snapshots will be deleted within {} unless the administrator \
              takes that back: `holdall admin cancel {}` on the server",
+            counted(days, "day"),
             going.number
         );
         RepositoryError::denied(Denial::Explained, reason).into()

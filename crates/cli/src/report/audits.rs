@@ -19,8 +19,8 @@ pub(crate) fn tell(app: &App, access: &UnlockedRepository) {
     if let Ok(AuditReport { waiting_for: Some(time), .. }) = &audited {
         app.output.note(format_args!(
             "there was no time to ask the repository for all that it is to show within a week: what is next \
-             was last asked for {} days ago",
-            time.as_secs() / (24 * 3600)
+             was last asked for {} ago",
+            counted(time.as_secs() / (24 * 3600), "day")
         ));
     }
     match audited {

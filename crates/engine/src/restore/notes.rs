@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use holdall_meter::counted;
+
 /// A kind of thing that only root may restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Note {
@@ -27,8 +29,7 @@ impl Note {
     }
 
     fn counted(self, count: u64) -> String {
-        let plural = if count == 1 { "" } else { "s" };
-        format!("{count} {}{plural}", self.what())
+        counted(count, self.what())
     }
 }
 

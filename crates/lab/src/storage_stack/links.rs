@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use holdall_meter::counted;
 use serde::{Deserialize, Serialize};
 
 use super::value;
@@ -43,8 +44,8 @@ impl PcieLink {
 
     /// `4 lanes of PCIe 3 (3,938 MB/s)`.
     pub(super) fn words(self) -> String {
-        let lanes = if self.lanes == 1 { "lane" } else { "lanes" };
         let (generation, rate) = (self.generation(), self.megabytes_per_second());
-        format!("{} {lanes} of PCIe {generation} ({rate:.0} MB/s)", self.lanes)
+        let lanes = counted(self.lanes.into(), "lane");
+        format!("{lanes} of PCIe {generation} ({rate:.0} MB/s)")
     }
 }

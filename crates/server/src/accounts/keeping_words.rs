@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use holdall_meter::counted;
 use holdall_repository::retention::ALL;
 
 use super::entries::Keeping;
@@ -14,7 +15,7 @@ impl fmt::Display for Keeping {
 
 fn words(keeping: &Keeping) -> String {
     let policy = &keeping.policy;
-    let counted = [
+    let rules = [
         (policy.last, "last"),
         (policy.hourly, "hourly"),
         (policy.daily, "daily"),
@@ -27,7 +28,7 @@ fn words(keeping: &Keeping) -> String {
         count => format!("{count} {name}"),
     };
     let mut said: Vec<String> =
-        counted.into_iter().filter(|(count, _)| *count > 0).map(word).collect();
+        rules.into_iter().filter(|(count, _)| *count > 0).map(word).collect();
     said.extend(policy.within_ns.map(|within_ns| format!("all within {}", span(within_ns))));
     if said.is_empty() {
         said.push("the newest".to_owned());
@@ -46,11 +47,8 @@ fn span(ns: i64) -> String {
     let units = [(DAY, "day"), (HOUR, "hour"), (MINUTE, "minute"), (1, "second")];
     let mut said = Vec::new();
     for (unit, name) in units.into_iter().skip(usize::from(left < 2 * DAY)) {
-        match left / unit {
-            0 => {}
-            1 => said.push(format!("1 {name}")),
-            count => said.push(format!("{count} {name}s")),
-        }
+        let whole = u64::try_from(left / unit).unwrap_or(0);
+        said.extend((whole > 0).then(|| counted(whole, name)));
         left %= unit;
     }
     if said.is_empty() { "0 hours".to_owned() } else { said.join(" ") }

@@ -195,7 +195,7 @@ pub(super) fn ago(age_ns: i64) -> String {
         0..2 => "just now".into(),
         2..120 => format!("{} ago", counted(minutes, "minute")),
         120..2880 => format!("{} ago", counted(minutes / 60, "hour")),
-        _ => format!("{} days ago", count(minutes / 1440)),
+        _ => format!("{} ago", counted(minutes / 1440, "day")),
     }
 }
 
