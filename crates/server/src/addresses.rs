@@ -1,8 +1,15 @@
 //! Where machines can reach this server, as far as it can tell by itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
 
 use holdall_format::is_unseen;
+use holdall_sys::host::own_addresses;
+
+use crate::ServerError;
+
+/// More addresses than this help nobody: a machine tries one after the other.
+const MOST_OWN: usize = 5;
 
 /// This computer's name, or "holdall".
 pub(crate) fn host_name() -> String {
@@ -15,7 +22,7 @@ pub(crate) fn host_name() -> String {
 }
 
 /// `HOST:PORT` of a server that listens there, the likeliest first: the address itself if it is
-/// one, else those from which this computer would reach the world, and its name.
+/// one, else those from which this computer would reach the world, or all that it has where it would not, and its name.
 pub(crate) fn reachable_at(listen: SocketAddr) -> Vec<String> {
     if !listen.ip().is_unspecified() {
         return vec![listen.to_string()];
@@ -27,13 +34,26 @@ pub(crate) fn reachable_at(listen: SocketAddr) -> Vec<String> {
     let outward = outward_address(Ipv4Addr::UNSPECIFIED.into(), somewhere.into());
     let outward_6 = outward_address(Ipv6Addr::UNSPECIFIED.into(), somewhere_6.into());
     let outward_6 = outward_6.filter(|_| listen.is_ipv6());
-    let found = [outward, outward_6].into_iter().flatten();
-    let mut found: Vec<_> = found.map(|ip| SocketAddr::new(ip, port)).collect();
+    let mut found: Vec<_> = [outward, outward_6].into_iter().flatten().collect();
     if found.is_empty() {
-        found.push(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+        found = reached_by_neighbours(own_addresses(Path::new("/")), listen.is_ipv6());
     }
-    let name = format!("{}:{port}", host_name());
-    found.iter().map(ToString::to_string).chain([name]).collect()
+    let found = found.into_iter().map(|ip| SocketAddr::new(ip, port).to_string());
+    found.chain([format!("{}:{port}", host_name())]).collect()
+}
+
+/// Those of the addresses of a computer without a way into the world that others can connect to; that of the computer
+/// itself if there is none. One that counts within a link alone says nothing without the link's name, which each computer gives.
+fn reached_by_neighbours(mut own: Vec<IpAddr>, listens_by_v6: bool) -> Vec<IpAddr> {
+    own.retain(|ip| match ip {
+        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
+        IpAddr::V6(ip) => listens_by_v6 && !ip.is_loopback() && !ip.is_unicast_link_local(),
+    });
+    own.truncate(MOST_OWN);
+    match own.is_empty() {
+        true => vec![Ipv4Addr::LOCALHOST.into()],
+        false => own,
+    }
 }
 
 /// The local address of a route; nothing is sent.
@@ -42,6 +62,16 @@ fn outward_address(from: IpAddr, to: IpAddr) -> Option<IpAddr> {
     socket.connect((to, 9)).ok()?;
     let ip = socket.local_addr().ok()?.ip();
     (!ip.is_unspecified() && !ip.is_loopback()).then_some(ip)
+}
+
+/// `HOST:PORT` as it is, or `HOST` with that port.
+///
+/// # Errors
+/// [`ServerError::Refused`] for what is neither.
+pub(crate) fn with_port(text: &str, port: u16) -> Result<String, ServerError> {
+    let candidates = [text.to_owned(), format!("{text}:{port}")];
+    let found = candidates.into_iter().find(|candidate| is_host_and_port(candidate));
+    found.ok_or_else(|| ServerError::refused(format!("{text:?} is not HOST:PORT")))
 }
 
 /// Checks that a text is `HOST:PORT`; an IPv6 address stands in brackets.
@@ -73,6 +103,17 @@ mod tests {
         assert!(found.len() >= 2, "{found:?}");
         assert!(found.iter().all(|address| is_host_and_port(address)), "{found:?}");
         assert!(found.iter().all(|address| address.ends_with(":7443")), "{found:?}");
+    }
+
+    /// Seen: a server in a network without a router was said to be at 127.0.0.1 alone.
+    #[test]
+    fn without_a_way_into_the_world_all_that_neighbours_reach_is_named() {
+        let ips =
+            |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
+        let own = ["127.0.0.1", "10.77.0.2", "169.254.3.4", "::1", "fd77::2", "fe80::2"];
+        assert_eq!(reached_by_neighbours(ips(&own), false), ips(&["10.77.0.2"]));
+        assert_eq!(reached_by_neighbours(ips(&own), true), ips(&["10.77.0.2", "fd77::2"]));
+        assert_eq!(reached_by_neighbours(ips(&["127.0.0.1"]), true), ips(&["127.0.0.1"]));
     }
 
     #[test]

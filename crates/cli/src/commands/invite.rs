@@ -43,24 +43,24 @@ pub(crate) struct Args {
     /// The repository's name [default: the machine's]
     #[arg(long, value_name = "NAME")]
     repository: Option<String>,
-    /// Where machines reach this server; may be given several times [default: what it finds out]
-    #[arg(long = "address", value_name = "HOST:PORT", value_parser = host_and_port)]
+    /// Where machines reach this server, at the port that it listens at if none is said; may be given several times
+    /// [default: what it finds out]
+    #[arg(long = "address", value_name = "HOST[:PORT]", value_parser = host_and_port)]
     addresses: Vec<String>,
     /// How long the invite is good, at most 30 days; who finds it meanwhile is let in [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     valid_for: Option<Duration>,
 }
 
-/// `HOST:PORT` as it was typed, or an IPv6 address with the usual port.
+/// `HOST:PORT` or `HOST` as it was typed, an IPv6 address in brackets.
 fn host_and_port(text: &str) -> Result<String, String> {
     let address = in_brackets(text).unwrap_or_else(|| text.to_owned());
-    let with_port = format!("{address}:{DEFAULT_PORT}");
     if is_host_and_port(text) {
         Ok(text.to_owned())
-    } else if address.ends_with(']') && is_host_and_port(&with_port) {
-        Ok(with_port)
     } else if is_host_and_port(&address) {
         Err(format!("put an IPv6 address in brackets: {address}"))
+    } else if is_host_and_port(&format!("{address}:{DEFAULT_PORT}")) {
+        Ok(address)
     } else {
         Err("it is no HOST:PORT, such as nas:7443".to_owned())
     }
@@ -117,13 +117,14 @@ mod tests {
         for (typed, meant) in [
             ("nas:1", "nas:1"),
             ("[::1]:9", "[::1]:9"),
-            ("[::1]", "[::1]:7443"),
-            ("::1", "[::1]:7443"),
-            ("2001:db8::5", "[2001:db8::5]:7443"),
+            ("[::1]", "[::1]"),
+            ("::1", "[::1]"),
+            ("2001:db8::5", "[2001:db8::5]"),
+            ("nas", "nas"),
         ] {
             assert_eq!(host_and_port(typed).as_deref(), Ok(meant), "{typed}");
         }
         assert!(host_and_port("::1:7443").unwrap_err().ends_with("[::1]:7443"));
-        assert!(host_and_port("nas").is_err() && host_and_port("[nas]").is_err());
+        assert!(host_and_port("nas:").is_err() && host_and_port("[nas]").is_err());
     }
 }

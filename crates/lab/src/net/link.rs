@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
+use holdall_sys::host::own_addresses;
+
 use super::Bond;
 
 /// What a link is, where the system tells.
@@ -92,12 +94,8 @@ impl Link {
 pub fn interface_to(root: &Path, peer: IpAddr) -> Option<String> {
     let peer = peer.to_canonical();
     let read = |name: &str| std::fs::read_to_string(root.join("proc/self/net").join(name)).ok();
-    let is_own = || match peer {
-        IpAddr::V4(peer) => read("fib_trie").is_some_and(|table| is_own_v4(&table, peer)),
-        IpAddr::V6(peer) => read("if_inet6").is_some_and(|table| is_own_v6(&table, peer)),
-    };
     // Whatever interface has an address of this computer, nothing goes over it to get there.
-    if peer.is_loopback() || is_own() {
+    if peer.is_loopback() || own_addresses(root).contains(&peer) {
         return Some("lo".to_owned());
     }
     match peer {
@@ -127,24 +125,6 @@ pub(super) fn interfaces_to(
     let of_bound = bound.iter().filter_map(|&address| best(routes(address)));
     let all = routes(peer).into_iter().map(|(_, _, interface)| interface);
     Some(all.chain(of_bound).collect())
-}
-
-/// Addresses and networks, each with its kinds of routes in lines of their own below it; the table of
-/// `route` leaves out what is this computer's own.
-fn is_own_v4(table: &str, peer: Ipv4Addr) -> bool {
-    let (wanted, mut is_peer) = (format!("|-- {peer}"), false);
-    table.lines().map(str::trim).any(|line| {
-        if line.starts_with(['|', '+']) {
-            is_peer = line == wanted;
-        }
-        is_peer && line == "/32 host LOCAL"
-    })
-}
-
-/// `address interface-number length scope flags interface`.
-fn is_own_v6(table: &str, peer: Ipv6Addr) -> bool {
-    let addresses = table.lines().filter_map(|line| line.split_whitespace().next());
-    addresses.filter_map(|hex| u128::from_str_radix(hex, 16).ok()).any(|own| own == peer.into())
 }
 
 /// `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`, addresses in hexadecimal in the

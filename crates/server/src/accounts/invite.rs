@@ -31,7 +31,7 @@ pub struct InviteRequest {
     pub for_machine: Option<String>,
     /// The repository's name; it must not belong to another machine.
     pub repository: Option<String>,
-    /// Where the server can be reached, `HOST:PORT` each; empty to find out.
+    /// Where the server can be reached, `HOST:PORT` each, or `HOST` with the port that it listens at; empty to find out.
     pub addresses: Vec<String>,
     /// For how many seconds it is accepted: at least one, at most 30 days; `None` for 10 minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,10 @@ impl Accounts {
 
 impl State {
     fn invite_row(&self, request: &InviteRequest, now: i64) -> Result<InviteRow, ServerError> {
-        request.name.as_deref().map_or(Ok(()), check_machine_name)?;
+        if let Some(name) = request.name.as_deref() {
+            check_machine_name(name)?;
+            self.check_no_machine_is_called(name)?;
+        }
         let mut row = InviteRow {
             created_ns: now,
             valid_for_ns: valid_for_ns(request.valid_for_s)?,
@@ -125,6 +128,21 @@ impl State {
             return Err(ServerError::refused("too many invites were made today"));
         }
         Ok(row)
+    }
+
+    fn check_no_machine_is_called(&self, name: &str) -> Result<(), ServerError> {
+        match self.is_called(name) {
+            false => Ok(()),
+            true => Err(ServerError::refused(format!(
+                "a machine is called {name:?} already: choose another name, or give that machine a new computer with \
+                 `holdall invite --for`"
+            ))),
+        }
+    }
+
+    /// Whether a machine has that name.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.machines.values().any(|machine| machine.name == name)
     }
 
     /// Checks that a new machine may get that repository.

@@ -38,8 +38,13 @@ pub(super) fn repository_name(machine: &str, is_taken: impl Fn(&str) -> bool) ->
         "" => "machine",
         slug => slug,
     };
-    let numbered = (2u64..).map(|number| format!("{slug}-{number}"));
-    let mut names = std::iter::once(slug.to_owned()).chain(numbered);
+    numbered(slug, is_taken)
+}
+
+/// A name, with a number behind it if it is taken.
+pub(super) fn numbered(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2u64..).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
     names.find(|name| !is_taken(name)).unwrap_or_default()
 }
 

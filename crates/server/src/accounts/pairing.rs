@@ -5,7 +5,7 @@ use holdall_protocol::{Denial, FormerAccount, RepositoryError};
 
 use super::invite::secret_hash;
 use super::machine::{InviteRow, Machine, MachineKey};
-use super::names::{check_machine_name, repository_name};
+use super::names::{check_machine_name, numbered, repository_name};
 use super::{Accounts, State, lives};
 use crate::ServerError;
 use crate::auth::identity::random;
@@ -124,6 +124,7 @@ impl State {
         let id = MachineId::from_bytes(id);
         let chosen = (!wanted_name.is_empty()).then_some(wanted_name).or(invite.name.as_deref());
         let name = chosen.map_or_else(|| format!("machine-{:.8}", id.to_string()), str::to_owned);
+        let name = numbered(&name, |name| self.is_called(name));
         check_machine_name(&name)?;
         let taken = |name: &str| {
             self.owner_of(name).is_some() || self.former.contains_key(name) || is_stored(name)

@@ -9,7 +9,7 @@ use holdall_protocol::FormerAccount;
 
 use super::invite::secret_hash;
 use super::machine::{InviteRow, Machine, MachineKey};
-use super::names::check_machine_name;
+use super::names::{check_machine_name, numbered};
 use super::{Accounts, State};
 use crate::ServerError;
 use crate::auth::rights::{Right, Role};
@@ -76,7 +76,7 @@ impl State {
         }
         self.check_repository(repository)?;
         let chosen = (!wanted_name.is_empty()).then_some(wanted_name).or(invite.name.as_deref());
-        let name = chosen.unwrap_or(repository).to_owned();
+        let name = numbered(chosen.unwrap_or(repository), |name| self.is_called(name));
         check_machine_name(&name)?;
         let created_ns = fresh.added_ns;
         let repository = repository.clone();

@@ -82,6 +82,36 @@ fn a_folder_with_a_long_path_has_a_socket_too() {
 }
 
 #[test]
+fn an_address_without_a_port_gets_the_server_s() {
+    let world = World::new();
+    let port = world.address().port();
+    let addresses = ["[::1]", "nas", "nas:7"].map(str::to_owned).to_vec();
+    let invite = world.invite_as(&InviteRequest { addresses, ..InviteRequest::default() });
+    assert_eq!(invite.addresses, [format!("[::1]:{port}"), format!("nas:{port}"), "nas:7".into()]);
+}
+
+/// Seen: two machines had one name, so that commands could name neither by it.
+#[test]
+fn a_name_that_a_machine_has_is_refused_and_numbered_where_the_invite_is_there_already() {
+    let world = World::new();
+    let named = || InviteRequest { name: Some("attic".into()), ..InviteRequest::default() };
+    let invites = [world.invite_as(&named()), world.invite_as(&named())];
+    let paired = [1, 2].map(|number| {
+        let invite = &invites[usize::from(number) - 1];
+        holdall_protocol::pair(invite, "", &identity(&[number; 32]), quick()).unwrap()
+    });
+    assert_eq!(
+        paired.map(|paired| (paired.name, paired.repository)),
+        [("attic".to_owned(), "attic".to_owned()), ("attic-2".to_owned(), "attic-2".to_owned()),]
+    );
+    let asked = admin::Invite { request: named() };
+    let refused = world.admin(&asked).unwrap_err().to_string();
+    assert!(refused.contains("`holdall invite --for`"), "{refused}");
+    let log = world.log.lock().unwrap().join("\n");
+    assert!(log.contains("made an invite for attic"), "{log}");
+}
+
+#[test]
 fn an_identity_stays_through_restarts() {
     let mut world = World::new();
     let before = (world.server().identity(), world.server().fingerprint());

@@ -1,5 +1,8 @@
 //! What the computer says of itself: its name and its clock.
 
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Timestamp;
@@ -51,4 +54,32 @@ pub fn running() -> Duration {
     let running = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let (secs, nanos) = (running.tv_sec.unsigned_abs(), running.tv_nsec.unsigned_abs());
     Duration::new(secs, u32::try_from(nanos).unwrap_or_default())
+}
+
+/// The addresses that this computer has, those of version 4 first; none where the system does not tell. `root` is `/` but
+/// in tests.
+#[must_use]
+pub fn own_addresses(root: &Path) -> Vec<IpAddr> {
+    let read = |name: &str| std::fs::read_to_string(root.join("proc/self/net").join(name));
+    let (v4, v6) = (read("fib_trie").unwrap_or_default(), read("if_inet6").unwrap_or_default());
+    let v4 = own_v4(&v4).into_iter().map(IpAddr::V4);
+    v4.chain(own_v6(&v6).into_iter().map(IpAddr::V6)).collect()
+}
+
+/// Addresses and networks, each with its kinds of routes in lines of their own below it.
+fn own_v4(table: &str) -> BTreeSet<Ipv4Addr> {
+    let mut last = None;
+    let own = table.lines().map(str::trim).filter_map(|line| {
+        if line.starts_with(['|', '+']) {
+            last = line.strip_prefix("|-- ").and_then(|address| address.parse().ok());
+        }
+        last.filter(|_| line == "/32 host LOCAL")
+    });
+    own.collect()
+}
+
+/// `address interface-number length scope flags interface`.
+fn own_v6(table: &str) -> BTreeSet<Ipv6Addr> {
+    let addresses = table.lines().filter_map(|line| line.split_whitespace().next());
+    addresses.filter_map(|hex| u128::from_str_radix(hex, 16).ok()).map(Ipv6Addr::from).collect()
 }
