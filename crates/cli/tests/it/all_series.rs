@@ -115,9 +115,15 @@ fn a_source_that_a_snapshot_lacks_is_told() {
     machine.run(back_up).expect(3);
     let [one, all] = ["one", "all"].map(|name| machine.path(name));
     for args in [&["latest", text(&one)][..], &["--all-series", text(&all)]] {
-        let told = machine.ok([&["restore", "-r", &repo], args].concat()).stderr;
-        assert!(told.contains(&format!("{} is not in this snapshot", text(&etc))), "{told}");
+        let told = machine.run([&["restore", "-r", &repo], args].concat()).expect(3);
+        let lacks = format!("{} is not in this snapshot", text(&etc));
+        assert!(told.stderr.contains(&lacks), "{}", told.stderr);
+        assert!(told.stdout.contains("1 could not be restored"), "{}", told.stdout);
     }
+    // Somebody who leaves it out misses nothing.
+    let without = machine.path("without");
+    let args = ["restore", "-r", &repo, "latest", text(&without), "--include", text(&home)];
+    machine.ok(args);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use anyhow::Result;
 use holdall_engine::{Overwrite, RestoreOptions, Snapshot, newest_of_each_series};
 
 use super::{
-    Args, DONE, check_any, check_is_folder, measured, note_absent, nothing_met, options, report,
+    Args, DONE, check_any, check_is_folder, measured, nothing_met, options, report, tell_absent,
     tell_unmet,
 };
 use crate::app::App;
@@ -47,8 +47,8 @@ pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
         // What lies there now was restored by this command, from a newer snapshot.
         let later = (at > 0).then_some(Overwrite::Never);
         let options = RestoreOptions { overwrite: first.overwrite.or(later), ..first };
-        let done = measured(app, &access, snapshot, None, target, &options)?;
-        note_absent(app, &access, snapshot);
+        let mut done = measured(app, &access, snapshot, None, target, &options)?;
+        tell_absent(app, &access, snapshot, &patterns, &mut done);
         met |= !done.is_nothing();
         problems.0 += done.summary.problems;
         problems.1 += done.summary.damaged;

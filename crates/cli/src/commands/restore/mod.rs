@@ -46,7 +46,7 @@ put into DIR. Without DIR, what is at PATH is restored where it was. If somethin
 restored is called `will.odt.restored-DATE`, folders too; --overwrite puts it in its place instead.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but some entries or metadata could not be \
-restored, 10 no such repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
+restored, or the snapshot lacks one of its sources, 10 no such repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, \
 20 the same because the repository is damaged, or it lost a newer snapshot, 130 interrupted")]
 pub(crate) struct Args {
     /// `latest` (of those that --machine, --path and --tag take), or the beginning of a snapshot's id; and
@@ -152,7 +152,7 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let (before, was_there) = (traffic(), target.symlink_metadata().is_ok());
     let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;
     if path.is_none() {
-        note_absent(app, &access, snapshot);
+        tell_absent(app, &access, snapshot, &patterns, &mut done);
     }
     done.rules_unmatched = patterns.unmet_excludes();
     let (met, unmet) = (!done.is_nothing(), patterns.unmet_includes());
@@ -311,7 +311,14 @@ fn check_any(summary: &RestoreSummary, target: &Path) -> Result<()> {
 }
 
 /// Says which sources of a snapshot are not in it, since they could not be read. Of many sources, the first are looked for.
-fn note_absent(app: &App, access: &UnlockedRepository, snapshot: &Snapshot) {
+/// Where everything is wanted, each counts as not restored.
+fn tell_absent(
+    app: &App,
+    access: &UnlockedRepository,
+    snapshot: &Snapshot,
+    patterns: &Patterns,
+    done: &mut Done,
+) {
     const MOST: usize = 100;
     for path in snapshot.secret.paths.iter().take(MOST) {
         // What else keeps it from being looked up kept it from being restored, and was told.
@@ -322,6 +329,7 @@ fn note_absent(app: &App, access: &UnlockedRepository, snapshot: &Snapshot) {
                 "{shown} is not in this snapshot, as it could not be read: `holdall restore latest:{shown}` brings the newest \
                  one back that has it"
             ));
+            done.summary.problems += u64::from(patterns.is_empty());
         }
     }
 }
