@@ -189,7 +189,7 @@ impl Records {
         let followers = listed.breaks.into_iter().filter_map(|broken| match broken.kind {
             BreakKind::LeftOut(count) => {
                 let reason = listing::left_out(count);
-                Some(DamagedRecord { position: broken.position, reason })
+                Some(of_record(broken.position, reason))
             }
             BreakKind::TwoHistories => {
                 listing::tell_two_histories(app, &broken);
@@ -204,7 +204,11 @@ impl Records {
 
 fn gone_record(gone: &GoneRecord, access: &UnlockedRepository) -> DamagedRecord {
     let reason = format!("{:#}", Error::from(listing::is_gone(gone, access.is_in_directory())));
-    DamagedRecord { position: gone.position, reason }
+    of_record(gone.position, reason)
+}
+
+fn of_record(position: u64, reason: String) -> DamagedRecord {
+    DamagedRecord { position, reason, may_be_tombstone: false }
 }
 
 /// Tells damage, which is what a check is for, from what keeps it from checking.
@@ -262,7 +266,7 @@ fn put_back_records(
 fn unproven_record(position: u64) -> DamagedRecord {
     let reason =
         "nothing shows that what the repository named with --from has in this place was here";
-    DamagedRecord { position, reason: reason.into() }
+    of_record(position, reason.into())
 }
 
 /// Repairs what the repository can repair by itself, and then what a second one has.
@@ -437,7 +441,7 @@ impl Found {
     /// Adds the records that are damaged for whoever has the key, but for those that the keeper
     /// named, who has none.
     fn add_records(&mut self, records: &[DamagedRecord]) {
-        for DamagedRecord { position, reason } in records {
+        for DamagedRecord { position, reason, .. } in records {
             let file = record_file(*position);
             let [record, tombstone] = ["records", "tombstones"].map(|dir| format!("{dir}/{file}"));
             let is_named = |damage: &Damage| {

@@ -314,9 +314,14 @@ pub(crate) fn left_out(count: u64) -> String {
 }
 
 fn lost_record(damaged: &DamagedRecord, is_in_directory: bool) -> anyhow::Error {
-    let DamagedRecord { position, reason } = damaged;
-    let file = format!("records/{}", record_file(*position));
-    Refusal::new(Exit::Damage, format!("{file} in the repository is damaged: {reason}"))
+    let DamagedRecord { position, reason, may_be_tombstone } = damaged;
+    let file = record_file(*position);
+    let or_tombstone = match may_be_tombstone {
+        true => format!(", or tombstones/{file} if that is there,"),
+        false => String::new(),
+    };
+    let message = format!("records/{file}{or_tombstone} in the repository is damaged: {reason}");
+    Refusal::new(Exit::Damage, message)
         .hint(format!(
             "the other snapshots are not affected; put back a copy of that file; {}",
             way_out(&record_file(*position), is_in_directory)

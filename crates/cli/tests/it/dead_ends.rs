@@ -273,3 +273,13 @@ fn a_pipe_in_the_place_of_the_cache_keeps_nobody_from_anything() {
     place.back_up(&machine).expect(0);
     place.restores(&machine);
 }
+
+/// Seen: the record was called damaged, which is sound.
+#[test]
+fn a_tombstone_that_can_not_be_read_beside_its_record_is_named_with_it() {
+    let place = Place::new();
+    let record = name_of(&records(&place.path("repo")).pop().unwrap());
+    fs::write(place.file("tombstones").join(&record), "garbage").unwrap();
+    let told = words(&place.back_up(&Machine::new())).replace('\n', " ");
+    assert!(told.contains(&format!("or tombstones/{record} if that is there")), "{told}");
+}

@@ -183,7 +183,7 @@ fn what_is_lost_is_not_forgotten_while_snapshots_are_hidden_that_may_need_it() {
     lost.iter().for_each(|id| world.repository.lose(id));
     let hides_all = || Err(EngineError::damaged("the list of snapshots", "the newest is hidden"));
     let all = crate::snapshots(&world.access).expect("they are listed");
-    let damaged = DamagedRecord { position: 0, reason: String::new() };
+    let damaged = DamagedRecord { position: 0, reason: String::new(), may_be_tombstone: false };
     let shows_one_damaged = || Ok(Listed { damaged: vec![damaged.clone()], ..Listed::default() });
     let kind = BreakKind::LeftOut(1);
     let broken = ChainBreak { record: all.snapshots[0].id, position: 1, kind };

@@ -48,6 +48,7 @@ impl RetentionTombstones {
             reason: "the repository says that its rules for keeping let it go, and none lets the newest snapshot \
                      of a series go"
                 .to_owned(),
+            may_be_tombstone: true,
         })
         .collect()
     }

@@ -56,4 +56,6 @@ pub struct DamagedRecord {
     pub position: u64,
     /// What is wrong with it.
     pub reason: String,
+    /// Whether it is, or may be, the tombstone in its place that is meant.
+    pub may_be_tombstone: bool,
 }

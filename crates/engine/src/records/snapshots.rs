@@ -149,7 +149,7 @@ impl<'a> Opening<'a> {
             false => self.add_record(listed, signatures),
         };
         if let Err(error) = added {
-            self.found.damaged.push(damaged_record(listed.position, error)?);
+            self.found.damaged.push(damaged_record(listed, error)?);
             self.chains.add_damaged();
         }
         Ok(())
@@ -198,7 +198,7 @@ impl<'a> Opening<'a> {
 }
 
 /// Tells what is wrong with one record from what keeps this program from going on.
-fn damaged_record(position: u64, error: EngineError) -> Result<DamagedRecord, EngineError> {
+fn damaged_record(listed: &ListedRecord, error: EngineError) -> Result<DamagedRecord, EngineError> {
     let reason = match error {
         EngineError::Damaged { reason, .. }
         | EngineError::Repository(RepositoryError::Damaged { reason, .. }) => reason,
@@ -208,7 +208,8 @@ fn damaged_record(position: u64, error: EngineError) -> Result<DamagedRecord, En
         EngineError::Crypto(error) => error.to_string(),
         error => return Err(error),
     };
-    Ok(DamagedRecord { position, reason })
+    let is_record = StoredRecord::decode_with(&listed.stored, Signatures::CheckedBefore).is_ok();
+    Ok(DamagedRecord { position: listed.position, reason, may_be_tombstone: !is_record })
 }
 
 /// Gives snapshots the tags and the pin of their amendments, which are in order of the log. An
@@ -223,7 +224,8 @@ fn amend(found: &mut Listed, amendments: Vec<(RecordHash, Snapshot)>) {
         let Some(snapshot) = by_id.get_mut(&amended) else { continue };
         if snapshot.checkpoint || snapshot.root != amendment.root {
             let reason = format!("it does not fit the snapshot that it amends, {amended}");
-            found.damaged.push(DamagedRecord { position: amendment.log_position, reason });
+            let position = amendment.log_position;
+            found.damaged.push(DamagedRecord { position, reason, may_be_tombstone: false });
             continue;
         }
         snapshot.pinned = amendment.pinned;
@@ -437,7 +439,7 @@ mod tests {
         world.repository.forge_receipt(&SigningKey::from_seed(&[9; 32]));
         let listed = snapshots(&world.access).unwrap();
         assert_eq!(listed.snapshots.len(), 1);
-        let [DamagedRecord { position: 2, reason }] = &listed.damaged[..] else {
+        let [DamagedRecord { position: 2, reason, .. }] = &listed.damaged[..] else {
             panic!("{:?}", listed.damaged)
         };
         assert!(reason.contains("unknown key"), "{reason}");
@@ -450,7 +452,7 @@ mod tests {
         world.repository.list_again();
         let listed = snapshots(&world.access).unwrap();
         assert_eq!(listed.snapshots.len(), 1);
-        let [DamagedRecord { position: 2, reason }] = &listed.damaged[..] else {
+        let [DamagedRecord { position: 2, reason, .. }] = &listed.damaged[..] else {
             panic!("{:?}", listed.damaged)
         };
         assert!(reason.contains(&record_file(1)), "{reason}");
