@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Serialised as the words of the command line's `limited_by` (`source-metadata`, ...).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub enum Layer {
     /// Listing directories and reading metadata of the source.

@@ -390,6 +390,13 @@ pub(crate) fn split_snapshot(text: &OsStr) -> Result<(String, Option<Vec<u8>>), 
 pub(crate) fn snapshot_name(text: &str) -> Result<String, String> {
     match text {
         "" => Err("a snapshot's name is empty".to_owned()),
+        // What restore and dump take.
+        name if name.contains(':') => {
+            let (name, path) = name.split_once(':').unwrap_or_default();
+            Err(format!(
+                "a snapshot's name has no colon: write `{name} {path}` where a path may follow"
+            ))
+        }
         name => Ok(name.to_owned()),
     }
 }
@@ -422,6 +429,12 @@ pub(crate) fn snapshot_path(path: &[u8]) -> Result<Vec<u8>, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_behind_a_snapshot_s_name_is_told_from_the_name() {
+        assert!(snapshot_name("latest:letters").unwrap_err().contains("`latest letters`"));
+        assert_eq!(snapshot_name("latest").as_deref(), Ok("latest"));
+    }
 
     #[test]
     fn what_is_read_at_one_place_is_recorded_at_another() {

@@ -452,6 +452,8 @@ pub(crate) struct Done {
     problems: Vec<String>,
     /// What was left out without a rule that says so, a sentence each.
     left_out: Vec<String>,
+    /// Whether each path that was left out was named while it ran.
+    is_listed: bool,
 }
 
 impl Done {
@@ -550,7 +552,7 @@ pub(crate) fn measured(
     still_committed(app, &summary, told.map_err(Into::into))?;
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
-    Ok(Done { summary, verdict, usage, curve, problems, left_out })
+    Ok(Done { summary, verdict, usage, curve, problems, left_out, is_listed })
 }
 
 fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {
@@ -610,18 +612,19 @@ pub(crate) fn words(done: &Done) -> Vec<String> {
         let files = count(summary.files_unsettled);
         lines.push(format!("{files} changed while they were read: they are read again next time"));
     }
+    let how = if done.is_listed { "" } else { " (-v names them)" };
     if summary.files_vanished > 0 {
         let files = count(summary.files_vanished);
-        lines.push(format!("{files} vanished before they were read (-v names them)"));
+        lines.push(format!("{files} vanished before they were read{how}"));
     }
     let left_out = summary.items_left_out - summary.files_too_large;
     if left_out > 0 {
-        lines.push(format!("{} left out by rules (-v names them)", counted(left_out, "item")));
+        lines.push(format!("{} left out by rules{how}", counted(left_out, "item")));
     }
     if summary.files_too_large > 0 {
         let files = counted(summary.files_too_large, "file");
         let bytes = size(summary.bytes_too_large);
-        lines.push(format!("{files}, {bytes}, left out as too large (-v names them)"));
+        lines.push(format!("{files}, {bytes}, left out as too large{how}"));
     }
     if summary.objects_sent_again > 0 {
         let objects = counted(summary.objects_sent_again, "object");

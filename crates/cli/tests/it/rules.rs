@@ -132,6 +132,7 @@ fn what_is_taken_and_what_is_left_out_is_listed_with_its_rule() {
     let told = machine.ok(args(&["-v"])).stdout;
     assert_eq!(told.matches("left out  ").count(), left_out.len(), "{told}");
     assert!(!is_listed(&told, "new", "link"), "{told}");
+    assert!(!told.contains("-v names"), "{told}");
     file("docs/more", "more");
     let told = machine.ok(args(&["-vv"])).stdout;
     assert_eq!(told.matches("left out  ").count(), left_out.len(), "{told}");

@@ -20,6 +20,7 @@ const LONGEST_MILLISECONDS: u64 = 10 * 365 * 24 * 3600 * 1000;
 /// What kind of run it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum ReportedKind {
     /// A backup, which may have failed.
     #[default]
@@ -30,6 +31,7 @@ pub enum ReportedKind {
 ///
 /// Untrusted: a machine may tell any number within the limits of [`decode_run_report`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunReport {
     /// What kind of run it was.
     pub kind: ReportedKind,
@@ -66,6 +68,7 @@ pub struct RunReport {
 
 /// For how long a run's stages worked on a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct LayerWork {
     /// The layer.
     #[serde(deserialize_with = "layer")]

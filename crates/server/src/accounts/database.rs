@@ -13,8 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::State;
-use super::audit::{self, AuditEntry, RunEntry};
-use super::entries::Deletion;
+use super::audit::{self, AuditEntry};
+use super::entries::{Deletion, RunEntry};
 use super::keeping::KeepingRow;
 use super::machine::{InviteRow, Machine};
 use super::tokens::TokenRow;

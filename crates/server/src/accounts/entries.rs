@@ -126,6 +126,7 @@ pub struct MachineEntry {
 ///
 /// Untrusted: but for the time when it came, all of it is as the machine told it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct RunEntry {
     /// When that came, in nanoseconds since 1970 UTC.
     pub received_ns: i64,

@@ -21,6 +21,7 @@ pub struct Machines {
 
 /// What a machine told of its runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct Runs {
     /// Oldest first.
     pub runs: Vec<RunEntry>,

@@ -1,7 +1,7 @@
 //! How a machine is, as a light and a sentence; and times for people.
 
 use axum::http::StatusCode;
-use holdall_meter::{Layer, count, counted, size};
+use holdall_meter::{Layer, counted, size};
 use holdall_pages::{Chart, Light, Point};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
