@@ -32,7 +32,7 @@ struct Part {
 
 const IT: &[&str] = &["--test", "it"];
 
-const PARTS: [Part; 22] = [
+const PARTS: [Part; 23] = [
     // 250 MB are killed each time, which takes 40 GB of disk in all; `cargo xtask test` takes far less.
     Part {
         name: "kill",
@@ -50,6 +50,15 @@ const PARTS: [Part; 22] = [
         tests: "kill::whatever|kill::a_prune",
         settings: &[("HOLDALL_KILLS", "2000"), ("HOLDALL_KILL_BYTES", "25000000")],
         pieces: 40,
+    },
+    // Fifty machines with twenty thousand snapshots; every page below 50 ms.
+    Part {
+        name: "pages",
+        package: "holdall-server",
+        target: &["--test", "it", "--features", "web"],
+        tests: "pages_speed::",
+        settings: &[("HOLDALL_PAGES", "50x400")],
+        pieces: 1,
     },
     Part {
         name: "power",

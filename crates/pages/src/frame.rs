@@ -22,6 +22,8 @@ pub struct Account<'a> {
     pub name: &'a str,
     /// What each form of this session carries.
     pub token: &'a str,
+    /// Where else they may go: what it is called, and where it is.
+    pub ways: &'a [(&'a str, &'a str)],
 }
 
 impl Page<'_> {
@@ -58,6 +60,9 @@ impl Page<'_> {
 
 fn signed_in(account: &Account<'_>) -> Markup {
     html! {
+        nav {
+            @for (words, path) in account.ways { a href=(path) { (words) } }
+        }
         span class="account" { (name(account.name)) }
         (form("/sign-out", account.token, &html! { button class="quiet" { "Sign out" } }))
     }
@@ -69,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_page_has_no_script_and_no_style_of_its_own_and_escapes_what_it_is_called() {
-        let account = Some(Account { name: "<i>me", token: "t\"k" });
+        let account = Some(Account { name: "<i>me", token: "t\"k", ways: &[("Jobs", "/jobs")] });
         let content = html! { p { "text" } };
         let page = Page { title: "<u>", server: "\u{202e}nas", account, content }.html();
         assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"), "{page}");
@@ -77,6 +82,7 @@ mod tests {
             assert!(!page.contains(never), "{never} in {page}");
         }
         assert!(page.contains("value=\"t&quot;k\"") && !page.contains('\u{202e}'), "{page}");
+        assert!(page.contains("<nav><a href=\"/jobs\">Jobs</a></nav>"), "{page}");
         assert!(page.contains("<h1><bdi>&lt;u&gt;</bdi></h1><p>text</p>"), "{page}");
     }
 

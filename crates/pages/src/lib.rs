@@ -19,6 +19,7 @@ mod chart;
 mod form;
 mod frame;
 mod light;
+mod qr;
 
 pub use chart::{Chart, Line, Moment, Point, TwoLines, columns, shares, sparkline, two_lines};
 pub use form::{field, form, number, password};
@@ -26,6 +27,7 @@ pub use frame::{Account, Page};
 use holdall_format::Shown;
 pub use light::Light;
 use maud::{Markup, html};
+pub use qr::qr_code;
 
 /// The style sheet of every page, to be served at [`STYLE_PATH`].
 pub const STYLE: &str = include_str!("style.css");

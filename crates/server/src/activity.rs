@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use holdall_format::{PublicKey, RecordKind, SessionId, StoredRecord};
 use holdall_meter::{duration, size};
 use holdall_protocol::{CommitAnswer, RequestTimes};
+use serde::{Deserialize, Serialize};
 
 use crate::bounds::failures::{FailureLog, Whose};
 use crate::bounds::source::Source;
+use crate::recent::Recent;
 
 /// A session in which nothing was asked for so long is taken for one that ended.
 const ENDED_AFTER: Duration = Duration::from_secs(600);
@@ -40,7 +42,28 @@ struct Activity {
     last: Instant,
     taken_bytes: u64,
     given_bytes: u64,
+    recent: Recent,
     times: RequestTimes,
+}
+
+/// A session in which a machine stores or reads, as an administrator sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct SessionEntry {
+    /// The machine, and where it is.
+    pub who: String,
+    /// The repository's name on this server.
+    pub repository: String,
+    /// For how many seconds it has lasted.
+    pub seconds: f64,
+    /// Bytes that were stored.
+    pub taken_bytes: u64,
+    /// Bytes that were read.
+    pub given_bytes: u64,
+    /// Of both, over the last minute.
+    pub bytes_per_second: f64,
+    /// What it waits for, as far as the server sees.
+    pub limited_by: Option<String>,
 }
 
 impl Activities {
@@ -65,6 +88,7 @@ impl Activities {
             last: now,
             taken_bytes: 0,
             given_bytes: 0,
+            recent: Recent::default(),
             times: RequestTimes::default(),
         };
         let mut all = self.lock();
@@ -96,6 +120,8 @@ impl Activities {
         if let Some(activity) = self.lock().get_mut(&of) {
             add(activity);
             activity.last = Instant::now();
+            let seconds = activity.last.duration_since(activity.began).as_secs_f64();
+            activity.recent.note(activity.bytes(), seconds);
             activity.times.receive_seconds += times.receive_seconds;
             activity.times.queue_seconds += times.queue_seconds;
             activity.times.cpu_seconds += times.cpu_seconds;
@@ -136,6 +162,15 @@ impl Activities {
         self.tell_those(|_| true);
     }
 
+    /// Those in which something was stored or read and that did not end yet, the oldest first.
+    pub(crate) fn entries(&self) -> Vec<SessionEntry> {
+        let all = self.lock();
+        let mut active: Vec<_> =
+            all.values().filter(|one| one.taken_bytes + one.given_bytes > 0).collect();
+        active.sort_by_key(|activity| activity.began);
+        active.into_iter().map(Activity::entry).collect()
+    }
+
     fn tell_those(&self, is_due: impl Fn(&Activity) -> bool) {
         let ended: Vec<_> = self.lock().extract_if(|_, activity| is_due(activity)).collect();
         for (_, activity) in ended {
@@ -164,6 +199,23 @@ impl Activities {
 }
 
 impl Activity {
+    fn entry(&self) -> SessionEntry {
+        let seconds = self.began.elapsed().as_secs_f64();
+        SessionEntry {
+            who: self.who.clone(),
+            repository: self.repository.clone(),
+            seconds,
+            taken_bytes: self.taken_bytes,
+            given_bytes: self.given_bytes,
+            bytes_per_second: self.recent.rate(self.bytes(), seconds),
+            limited_by: limit(&self.times, seconds).map(str::to_owned),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.taken_bytes + self.given_bytes
+    }
+
     fn line(&self, what: &str, bytes: u64) -> String {
         let seconds = self.last.max(self.began).duration_since(self.began).as_secs_f64();
         let limit = limit(&self.times, seconds).map(|limit| format!(", limited by {limit}"));

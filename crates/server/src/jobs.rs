@@ -10,12 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::ServerError;
 use crate::auth::actor::Actor;
+use crate::recent::Recent;
 
 /// Jobs that are remembered, and lines of the log of each.
 const JOBS_MOST: usize = 200;
 const LINES_MOST: usize = 500;
-/// The rate is that of so long a time.
-const RECENT_NS: i64 = 60 * 1_000_000_000;
 
 /// A job, as an administrator sees it. Times are in nanoseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,8 +104,7 @@ struct JobState {
     ended: Option<Ended>,
     lines: VecDeque<JobLine>,
     progress: Option<ScrubProgress>,
-    /// When how many bytes were read, within the last while.
-    recent: VecDeque<(i64, u64)>,
+    recent: Recent,
 }
 
 struct Ended {
@@ -204,19 +202,12 @@ impl Job {
     /// Notes how far it is.
     pub(crate) fn note_progress(&self, progress: ScrubProgress, now_ns: i64) {
         let mut state = self.lock();
-        // A second repository begins anew.
-        if state.progress.is_some_and(|before| before.bytes_done > progress.bytes_done) {
-            state.recent.clear();
-        }
         state.progress = Some(progress);
-        // A point a second is enough for a rate.
-        let is_due = state.recent.back().is_none_or(|(ns, _)| now_ns - ns >= RECENT_NS / 60);
-        if is_due {
-            state.recent.push_back((now_ns, progress.bytes_done));
-        }
-        while state.recent.front().is_some_and(|(ns, _)| now_ns - ns > RECENT_NS) {
-            state.recent.pop_front();
-        }
+        state.recent.note(progress.bytes_done, self.seconds(now_ns));
+    }
+
+    fn seconds(&self, now_ns: i64) -> f64 {
+        now_ns.saturating_sub(self.begun_ns) as f64 / 1e9
     }
 
     /// It ended so.
@@ -241,7 +232,7 @@ impl Job {
             ended_ns: ended.map(|ended| ended.ns),
             outcome: ended.map_or(Outcome::Running, |ended| ended.outcome),
             error: ended.and_then(|ended| ended.error.clone()),
-            progress: state.progress(now_ns),
+            progress: state.progress(self.seconds(ended.map_or(now_ns, |ended| ended.ns))),
             answer: ended.filter(|_| with_log).and_then(|ended| ended.answer.clone()),
             lines: if with_log { state.lines.iter().cloned().collect() } else { Vec::new() },
         }
@@ -253,13 +244,9 @@ impl Job {
 }
 
 impl JobState {
-    fn progress(&self, now_ns: i64) -> Option<JobProgress> {
+    fn progress(&self, seconds: f64) -> Option<JobProgress> {
         let ScrubProgress { bytes_done, bytes_total } = self.progress?;
-        let (since_ns, before) = self.recent.front().copied().unwrap_or((now_ns, bytes_done));
-        let until_ns = self.ended.as_ref().map_or(now_ns, |ended| ended.ns);
-        let seconds = (until_ns - since_ns) as f64 / 1e9;
-        let read = bytes_done.saturating_sub(before) as f64;
-        let bytes_per_second = if seconds > 0.0 { read / seconds } else { 0.0 };
+        let bytes_per_second = self.recent.rate(bytes_done, seconds);
         Some(JobProgress { done_bytes: bytes_done, total_bytes: bytes_total, bytes_per_second })
     }
 }

@@ -30,6 +30,7 @@ mod error;
 mod http;
 mod jobs;
 mod measure;
+mod recent;
 mod server;
 mod state;
 mod stores;

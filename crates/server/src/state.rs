@@ -248,6 +248,7 @@ impl ServerState {
     /// What an administrator may work on.
     pub(crate) fn administration<'a>(&'a self, actor: &'a Actor) -> Administration<'a> {
         let Self { accounts, stores, identity, listen, log, jobs, should_stop, .. } = self;
+        let activities = Some(&self.activities);
         let (identity, listen) = (*identity, *listen);
         Administration {
             accounts,
@@ -256,6 +257,7 @@ impl ServerState {
             listen,
             log,
             actor,
+            activities,
             jobs,
             job: None,
             should_stop,

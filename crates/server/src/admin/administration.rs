@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use holdall_format::PublicKey;
 
 use crate::accounts::Accounts;
+use crate::activity::Activities;
 use crate::auth::actor::Actor;
 use crate::jobs::{Job, Jobs};
 use crate::stores::Stores;
@@ -23,6 +24,8 @@ pub(crate) struct Administration<'a> {
     pub(crate) log: &'a LogSink,
     /// Who has it done.
     pub(crate) actor: &'a Actor,
+    /// What goes on in sessions; nothing where no server runs.
+    pub(crate) activities: Option<&'a Activities>,
     /// What takes long, and which of that this is part of.
     pub(crate) jobs: &'a Jobs,
     pub(crate) job: Option<&'a Job>,

@@ -12,11 +12,12 @@ use super::described::Described;
 use super::entries::{
     AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, JobList,
     Judgement, Keepings, Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed,
-    Runs, Scrubbed, Snapshots, Thinning,
+    Runs, Scrubbed, Sessions, Snapshots, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
 use crate::accounts::{Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
+use crate::activity::Activities;
 use crate::auth::rights::Right;
 use crate::auth::scope::Scope;
 use crate::jobs::JobEntry;
@@ -310,6 +311,11 @@ commands! {
         /// Whether to ask for that.
         confirmed: bool,
     }: "thin", Usual, Read (Administer if |asked| asked.confirmed), "thinning" Thinning, |on, asked| on.thin(&asked.repository, asked.confirmed);
+
+    /// Lists the sessions in which machines store or read now.
+    ListSessions {}: "sessions", Quick, Read, "sessions" Sessions, |on, _asked| {
+        Ok(Sessions { sessions: on.activities.map(Activities::entries).unwrap_or_default() })
+    };
 
     /// Lists what takes long: what runs, and what ended last.
     ListJobs {}: "jobs", Quick, Read, "jobs" JobList, |on, _asked| Ok(JobList { jobs: on.jobs.entries(on.stores.now_ns()) });

@@ -1,5 +1,6 @@
 //! What an administrator is answered of repositories.
 
+use crate::activity::SessionEntry;
 use crate::jobs::JobEntry;
 use holdall_format::RecordHash;
 use holdall_protocol::{AdminToken, PruneReport};
@@ -151,6 +152,14 @@ pub struct JudgedEntry {
     pub snapshot: SnapshotEntry,
     /// By which rules, such as `daily`; by none if it is let go.
     pub reasons: Vec<String>,
+}
+
+/// Sessions in which machines store or read now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct Sessions {
+    /// The oldest first.
+    pub sessions: Vec<SessionEntry>,
 }
 
 /// Jobs of the server.

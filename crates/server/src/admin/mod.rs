@@ -55,14 +55,15 @@ use crate::{LogSink, ServerError};
 pub use crate::accounts::{
     ApiToken, AuditEntry, Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry,
 };
+pub use crate::activity::SessionEntry;
 pub use crate::jobs::{JobEntry, JobLine, JobProgress, Outcome};
 pub(crate) use administration::Administration;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
     BackupIdentity, Cancel, CancelJob, Forget, Invite, Judge, ListApiTokens, ListAudit,
-    ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListRuns, ListSnapshots,
-    MakeApiToken, MakeToken, MakeWebCode, Only, Prune, Remove, Rename, Resume, Revoke,
-    RevokeApiToken, Rights, Scrub, SetKeeping, SetQuota, ShowJob, Thin, WantedKeeping,
+    ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListRuns, ListSessions,
+    ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, Only, Prune, Remove, Rename, Resume,
+    Revoke, RevokeApiToken, Rights, Scrub, SetKeeping, SetQuota, ShowJob, Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -73,7 +74,8 @@ pub(crate) use described::Described;
 pub use entries::{
     AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, JobList,
     JudgedEntry, Judgement, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories,
-    RepositoryEntry, Resumed, Runs, Scrubbed, ScrubbedEntry, SnapshotEntry, Snapshots, Thinning,
+    RepositoryEntry, Resumed, Runs, Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots,
+    Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};
@@ -165,6 +167,7 @@ fn without_server(
         listen,
         log: &log,
         actor: &actor,
+        activities: None,
         jobs: &Jobs::default(),
         job: None,
         should_stop: &AtomicBool::new(false),

@@ -17,6 +17,8 @@ mod api;
 mod backoff;
 mod entry;
 mod guard;
+mod jobs;
+mod look;
 mod machine;
 mod metrics;
 mod openapi;
@@ -26,6 +28,7 @@ mod problem;
 mod retention;
 mod runs;
 mod sessions;
+mod settings;
 mod shared;
 mod token;
 mod visitor;
@@ -80,6 +83,14 @@ impl Web {
             .route("/machines/{id}", get(machine::show))
             .route("/machines/{id}/revoke", post(machine::revoke))
             .route("/machines/{id}/retention", get(retention::show).post(retention::change))
+            .route("/jobs", get(jobs::list).post(jobs::begin))
+            .route("/jobs/{number}", get(jobs::show))
+            .route("/jobs/{number}/cancel", post(jobs::cancel))
+            .route("/settings", get(settings::show))
+            .route("/tokens", post(settings::make_token))
+            .route("/tokens/revoke", post(settings::revoke_token))
+            .route("/invites", post(settings::invite))
+            .route("/look/{token}", get(look::begin))
             .route("/deletions/{number}/cancel", post(machine::cancel))
             .route("/metrics", get(metrics::show))
             .route("/api/v1/openapi.json", get(api::document))

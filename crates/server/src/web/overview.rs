@@ -9,6 +9,7 @@ use holdall_pages::{Light, name, sparkline};
 use maud::{Markup, html};
 
 use super::entry;
+use super::look;
 use super::machine::waiting;
 use super::problem::Problem;
 use super::shared::Shared;
@@ -38,10 +39,11 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let who = match visitor.signed_in(&shared) {
         Ok(who) => who,
+        Err(visitor) if visitor.looks(&shared).await? => return look::show(&shared).await,
         Err(visitor) => return Ok(entry::welcome(&shared, &visitor).await),
     };
     let overview = shared.read(Pace::Usual, read).await?;
-    let content = page(&overview, &who.token, shared.now_ns());
+    let content = page(&overview, Some(&who.token), shared.now_ns());
     Ok(who.page(&shared, "Overview", content))
 }
 
@@ -71,7 +73,8 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
     })
 }
 
-fn page(overview: &Overview, token: &str, now_ns: i64) -> Markup {
+/// The page; with a form's `token` for who may change something, and without for who may only look.
+pub(super) fn page(overview: &Overview, token: Option<&str>, now_ns: i64) -> Markup {
     let said: Vec<_> = overview.machines.iter().map(|one| (one, one.sentence(now_ns))).collect();
     let worst = said.iter().map(|(_, (light, _))| *light).max();
     html! {
@@ -86,7 +89,10 @@ fn page(overview: &Overview, token: &str, now_ns: i64) -> Markup {
                 li {
                     (light.markup())
                     div {
-                        a href=(format!("/machines/{}", known.machine.id)) { (name(&known.machine.name)) }
+                        @match token {
+                            Some(_) => a href=(format!("/machines/{}", known.machine.id)) { (name(&known.machine.name)) },
+                            None => strong { (name(&known.machine.name)) }
+                        }
                         p { (name(sentence)) }
                     }
                     @if !known.snapshots.is_empty() {
@@ -99,8 +105,10 @@ fn page(overview: &Overview, token: &str, now_ns: i64) -> Markup {
             h2 { "Repositories of no machine" }
             ul { @for other in &overview.others { li { (name(other)) } } }
         }
-        h2 { "Deletions that wait" }
-        (waiting(&overview.deletions, token))
+        @if let Some(token) = token {
+            h2 { "Deletions that wait" }
+            (waiting(&overview.deletions, token))
+        }
     }
 }
 

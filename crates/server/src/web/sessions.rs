@@ -6,14 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
 use crate::ServerError;
+use crate::admin::ApiToken;
 use crate::auth::identity::random;
 
 /// How long a session lives in which nothing is asked for.
 const IDLE_NS: i64 = 30 * MINUTE_NS;
 /// How long any lives.
 const LONGEST_NS: i64 = 12 * 60 * MINUTE_NS;
+/// How long somebody looks who may only look.
+const LOOK_NS: i64 = 30 * 24 * 60 * MINUTE_NS;
 const MINUTE_NS: i64 = 60 * 1_000_000_000;
-/// Most sessions at once; of more, the one that was idle for longest ends.
+/// Most sessions of a kind at once; of more, the one that was idle for longest ends.
 const MOST: usize = 100;
 
 /// All sessions of a server. Times are those of a clock that only runs.
@@ -24,15 +27,27 @@ pub(super) struct Sessions {
 }
 
 struct Session {
-    account: String,
+    who: Who,
     begun_ns: i64,
     seen_ns: i64,
 }
 
+/// Whose session it is.
+#[derive(Clone)]
+enum Who {
+    Administrator(String),
+    /// Who came by a link with that token.
+    Onlooker(ApiToken),
+}
+
 impl Session {
     fn lives(&self, now_ns: i64) -> bool {
-        now_ns.saturating_sub(self.seen_ns) < IDLE_NS
-            && now_ns.saturating_sub(self.begun_ns) < LONGEST_NS
+        let (idle_ns, longest_ns) = match self.who {
+            Who::Administrator(_) => (IDLE_NS, LONGEST_NS),
+            Who::Onlooker(_) => (LOOK_NS, LOOK_NS),
+        };
+        now_ns.saturating_sub(self.seen_ns) < idle_ns
+            && now_ns.saturating_sub(self.begun_ns) < longest_ns
     }
 }
 
@@ -62,26 +77,55 @@ impl Sessions {
         aws_lc_rs::constant_time::verify_slices_are_equal(expected, token).is_ok()
     }
 
-    /// Begins a session, and gives its cookie.
+    /// Begins an administrator's session, and gives its cookie.
     pub(super) fn begin(&self, account: &str, now_ns: i64) -> Result<String, ServerError> {
+        self.begin_as(Who::Administrator(account.to_owned()), now_ns)
+    }
+
+    /// Begins the session of somebody who may only look, as long as that token counts.
+    pub(super) fn begin_to_look(
+        &self,
+        token: ApiToken,
+        now_ns: i64,
+    ) -> Result<String, ServerError> {
+        self.begin_as(Who::Onlooker(token), now_ns)
+    }
+
+    fn begin_as(&self, who: Who, now_ns: i64) -> Result<String, ServerError> {
         let cookie = Self::new_cookie()?;
         let mut open = self.open();
         open.retain(|_, session| session.lives(now_ns));
-        if open.len() >= MOST {
-            let idlest = open.iter().min_by_key(|(_, session)| session.seen_ns).map(|(id, _)| *id);
+        let kind = std::mem::discriminant(&who);
+        let of_kind = || open.iter().filter(|(_, one)| std::mem::discriminant(&one.who) == kind);
+        if of_kind().count() >= MOST {
+            let idlest = of_kind().min_by_key(|(_, session)| session.seen_ns).map(|(id, _)| *id);
             idlest.map(|id| open.remove(&id));
         }
-        let session = Session { account: account.to_owned(), begun_ns: now_ns, seen_ns: now_ns };
-        open.insert(id_of(&cookie), session);
+        open.insert(id_of(&cookie), Session { who, begun_ns: now_ns, seen_ns: now_ns });
         Ok(cookie)
     }
 
-    /// Whose session it is, which goes on.
+    /// The administrator whose session it is, which goes on.
     pub(super) fn account(&self, cookie: &str, now_ns: i64) -> Option<String> {
+        match self.who(cookie, now_ns)? {
+            Who::Administrator(account) => Some(account),
+            Who::Onlooker(_) => None,
+        }
+    }
+
+    /// The token of who may only look.
+    pub(super) fn onlooker(&self, cookie: &str, now_ns: i64) -> Option<ApiToken> {
+        match self.who(cookie, now_ns)? {
+            Who::Administrator(_) => None,
+            Who::Onlooker(token) => Some(token),
+        }
+    }
+
+    fn who(&self, cookie: &str, now_ns: i64) -> Option<Who> {
         let mut open = self.open();
         let session = open.get_mut(&id_of(cookie)).filter(|session| session.lives(now_ns))?;
         session.seen_ns = now_ns;
-        Some(session.account.clone())
+        Some(session.who.clone())
     }
 
     /// Ends a session.
@@ -91,7 +135,8 @@ impl Sessions {
 
     /// Ends all sessions of an account.
     pub(super) fn end_all_of(&self, account: &str) {
-        self.open().retain(|_, session| session.account != account);
+        let is_of = |who: &Who| matches!(who, Who::Administrator(of) if of == account);
+        self.open().retain(|_, session| !is_of(&session.who));
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<[u8; 32], Session>> {

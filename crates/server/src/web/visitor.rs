@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use super::sessions::Sessions;
 use super::shared::Shared;
+use crate::admin::Pace;
 use crate::auth::actor::Actor;
 use crate::bounds::source::Source;
 
@@ -30,6 +31,9 @@ use crate::bounds::source::Source;
 const COOKIE_PREFIX: &str = "__Host-holdall-";
 /// How long a form may take to come.
 const FORM_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where an administrator may go from every page.
+const WAYS: [(&str, &str); 3] = [("Overview", "/"), ("Jobs", "/jobs"), ("Settings", "/settings")];
 
 /// Anybody who asks.
 pub(super) struct Visitor {
@@ -107,6 +111,14 @@ impl Visitor {
         }
     }
 
+    /// Whether they came by a link that still lets them look.
+    pub(super) async fn looks(&self, shared: &Arc<Shared>) -> Result<bool, Problem> {
+        let now_ns = shared.running_ns();
+        let Some(token) = shared.sessions.onlooker(&self.cookie, now_ns) else { return Ok(false) };
+        let tokens = shared.read(Pace::Quick, |on| on.accounts.api_tokens()).await?;
+        Ok(tokens.contains(&token))
+    }
+
     /// Gives them their cookie with an answer, if it is new.
     pub(super) fn remember(&self, shared: &Shared, response: Response) -> Response {
         match self.is_new {
@@ -124,7 +136,8 @@ impl SignedIn {
 
     /// A page for them.
     pub(super) fn page(&self, shared: &Shared, title: &str, content: Markup) -> Response {
-        shared.html(title, Some(Account { name: &self.account, token: &self.token }), content)
+        let account = Account { name: &self.account, token: &self.token, ways: &WAYS };
+        shared.html(title, Some(account), content)
     }
 }
 

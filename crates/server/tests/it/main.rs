@@ -11,6 +11,8 @@ mod housekeeping;
 mod kits;
 mod lost;
 mod matrix;
+#[cfg(feature = "web")]
+mod pages_speed;
 mod raw;
 mod refusals;
 mod removal;

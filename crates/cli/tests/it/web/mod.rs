@@ -2,6 +2,7 @@
 
 mod api;
 mod client;
+mod pages;
 mod relay;
 mod seen;
 

@@ -106,6 +106,7 @@ impl World {
             listen: "127.0.0.1:1".parse().unwrap(),
             log: &self.log,
             actor: &self.actor,
+            activities: None,
             jobs: &self.jobs,
             job: None,
             should_stop: &self.should_stop,

@@ -1,0 +1,97 @@
+//! Jobs, tokens, invites and the link for who may only look.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::house::{Machine, small_tree, text};
+
+use super::client::Answer;
+use super::{PASSWORD, Place};
+
+/// The text of the first element of that name that begins so.
+fn code_with(answer: &Answer, beginning: &str) -> String {
+    let begin = format!("<code>{beginning}");
+    let (_, behind) = answer.body.split_once(&begin).expect("it is shown");
+    behind.split('<').next().expect("its end").to_owned()
+}
+
+#[test]
+fn a_job_is_begun_on_its_page_and_shows_its_end_and_its_log() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let jobs = browser.get("/jobs").expect(200);
+    assert!(jobs.body.contains("Machines that are here now"), "{}", jobs.body);
+    let token = jobs.token();
+    browser.post("/jobs", &[("token", &token), ("what", "nothing")]).expect(403);
+    let begun = browser.post("/jobs", &[("token", &token), ("what", "prune")]).expect(303);
+    let path = begun.header("location").expect("its page").to_owned();
+    let ended = (0..600).find_map(|_| {
+        let page = browser.get(&path).expect(200);
+        sleep(Duration::from_millis(50));
+        page.body.contains(", done").then_some(page)
+    });
+    let ended = ended.expect("it ends");
+    assert!(ended.body.contains("for <bdi>ann in a browser</bdi>"), "{}", ended.body);
+    assert_eq!(ended.header("refresh"), None);
+    browser.post(&format!("{path}/cancel"), &[("token", &token)]).expect(409);
+    assert!(browser.get("/jobs").expect(200).body.contains(&format!("href=\"{path}\"")));
+    browser.get("/jobs/999").expect(409);
+}
+
+#[test]
+fn a_token_is_shown_once_and_counts_until_it_is_revoked() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let token = browser.get("/settings").expect(200).token();
+    let fields = |password| {
+        [("token", &*token), ("name", "<b>home"), ("scope", "read"), ("password", password)]
+    };
+    browser.post("/tokens", &fields("a guess")).expect(403);
+    let shown = browser.post("/tokens", &fields(PASSWORD)).expect(200);
+    let secret = format!("holdall-api-{}", code_with(&shown, "holdall-api-"));
+    assert!(shown.body.contains("&lt;b&gt;home") && !shown.body.contains("/look/"));
+    place.program(&secret, "GET", "/api/v1/admin/machines", "").expect(200);
+    let settings = browser.get("/settings").expect(200);
+    assert!(settings.body.contains("&lt;b&gt;home") && !settings.body.contains(&secret));
+    assert!(settings.body.contains("api-token"), "the audit log has it: {}", settings.body);
+    browser.post("/tokens/revoke", &[("token", &token), ("name", "<b>home")]).expect(303);
+    place.program(&secret, "GET", "/api/v1/admin/machines", "").expect(401);
+}
+
+#[test]
+fn an_invite_from_a_page_lets_a_machine_in() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let token = browser.get("/settings").expect(200).token();
+    let fields = [("token", &*token), ("machine", "desk"), ("password", PASSWORD)];
+    let shown = browser.post("/invites", &fields).expect(200);
+    assert!(shown.body.contains("class=\"qr\""), "{}", shown.body);
+    let invite = code_with(&shown, "holdall pair ");
+    let other = Machine::new().with_password(None);
+    other.pair(&invite);
+    small_tree(&other.path("source"));
+    other.ok(["backup", text(&other.path("source"))]);
+    assert!(browser.get("/").expect(200).body.contains(">desk</bdi>"));
+}
+
+#[test]
+fn a_link_shows_the_overview_and_nothing_else_until_its_token_is_revoked() {
+    let place = Place::new("attic");
+    place.ask_deletion();
+    let secret = place.token("family", "look");
+    let mut browser = place.browser();
+    browser.get(&format!("/look/{}0", &secret[..secret.len() - 1])).expect(403);
+    let begun = browser.get(&format!("/look/{secret}")).expect(303);
+    assert_eq!(begun.header("location"), Some("/"));
+    let seen = browser.get("/").expect(200);
+    assert!(seen.body.contains(">attic</bdi>") && seen.body.contains("All is well."));
+    for never in ["<form", "<nav", "href=\"/machines", &secret] {
+        assert!(!seen.body.contains(never), "{never} in {}", seen.body);
+    }
+    for path in [&*format!("/machines/{}", place.id()), "/jobs", "/settings"] {
+        browser.get(path).expect(303);
+    }
+    place.program(&secret, "GET", "/api/v1/admin/machines", "").expect(403);
+    place.told(&["api-token", "family", "--revoke"]);
+    assert!(!browser.get("/").expect(200).body.contains("attic"));
+}
