@@ -11,12 +11,14 @@ use super::problem::Problem;
 use crate::admin::{MachineEntry, RepositoryEntry, RunEntry, SnapshotEntry};
 
 const HOUR_NS: i64 = 3600 * 1_000_000_000;
-/// When a machine begins its next backup that does not say so: after the last one came.
+/// When a machine is taken to begin its next backup after the last one came, unless it said that it is later.
 const USUAL_NS: i64 = 24 * HOUR_NS;
 /// One whose backup comes so much later than it was to begin is looked at.
 const LATE_NS: i64 = 24 * HOUR_NS;
 /// One whose backup comes so much later is not well.
 const ABSENT_NS: i64 = 6 * 24 * HOUR_NS;
+/// A backup that has not come so long after it was to begin may have been missed.
+const OVERDUE_NS: i64 = 2 * HOUR_NS;
 /// A machine that says that its next backup is further away than that is not believed.
 const FURTHEST_NS: i64 = 35 * 24 * HOUR_NS;
 /// A repository that is fuller, in per cent of its quota, is looked at.
@@ -47,9 +49,11 @@ impl Known {
         let run = self.told_good().map(how_it_went).unwrap_or_default();
         let stored = size(self.stored_bytes());
         let mut sentence = format!("{last}{run}, {stored} stored.");
-        if let Some(next_ns) = self.next_ns().filter(|next_ns| *next_ns > now_ns) {
-            sentence += &format!(" Next backup: {}.", clock(next_ns));
-        }
+        sentence += &self.next_ns().map_or_else(String::new, |next_ns| {
+            let late_ns = now_ns.saturating_sub(next_ns);
+            let what = if late_ns > OVERDUE_NS { "The next one was due" } else { "Next backup" };
+            format!(" {what}: {}.", clock(next_ns))
+        });
         let mut worst = self.alerts().into_iter().max_by_key(|(light, _)| *light);
         match worst.take_if(|(of_alert, _)| *of_alert >= light) {
             Some((of_alert, alert)) => (of_alert, format!("{alert}. {sentence}")),
@@ -88,17 +92,14 @@ impl Known {
             let is_new = now_ns.saturating_sub(self.machine.created_ns) < LATE_NS;
             return (if is_new { Light::Off } else { Light::Look }, "No backup yet".into());
         };
-        let due_ns = self.next_ns().unwrap_or(newest_ns.saturating_add(USUAL_NS));
+        let usual_ns = newest_ns.saturating_add(USUAL_NS);
+        let due_ns = self.next_ns().map_or(usual_ns, |next_ns| next_ns.max(usual_ns));
         let light = match now_ns.saturating_sub(due_ns) {
             ..LATE_NS => Light::Good,
             LATE_NS..ABSENT_NS => Light::Look,
             _ => Light::Bad,
         };
-        let last = format!("Backed up {}", ago(now_ns.saturating_sub(newest_ns)));
-        match self.next_ns().filter(|_| light > Light::Good) {
-            Some(next_ns) => (light, format!("{last} and again due on {}", clock(next_ns))),
-            None => (light, last),
-        }
+        (light, format!("Backed up {}", ago(now_ns.saturating_sub(newest_ns))))
     }
 
     /// How the last run failed, if it did.
@@ -345,9 +346,16 @@ mod tests {
         assert!(light == Light::Good && sentence.contains(" Next backup: 20"), "{sentence}");
         assert_eq!(next(190, 7 * 24, 0).0, Light::Good, "a day is allowed");
         let (light, sentence) = next(200, 7 * 24, 0);
-        assert!(light == Light::Look && sentence.contains(" and again due on 20"), "{sentence}");
+        assert!(
+            light == Light::Look && sentence.contains(" The next one was due: 20"),
+            "{sentence}"
+        );
         assert_eq!(next(400, 7 * 24, 0).0, Light::Bad);
-        assert_eq!(next(30, 1, 0).0, Light::Look, "it said that it would be earlier");
+        let (light, sentence) = next(40, 1, 0);
+        let is_said = sentence.contains("The next one was due: 20");
+        assert!(light == Light::Good && is_said, "as a laptop over a day: {sentence}");
+        assert!(next(2, 1, 0).1.contains(" Next backup: 20"), "it may be running");
+        assert_eq!(next(49, 1, 0).0, Light::Look);
         assert_eq!(next(100, 1000 * 24, 0).0, Light::Look, "nobody waits for years");
         assert_eq!(next(100, -1, 0).0, Light::Look);
         assert_eq!(next(100, 7 * 24, 1).0, Light::Look, "it failed, and is late as ever");
