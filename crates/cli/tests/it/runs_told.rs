@@ -38,6 +38,32 @@ fn a_server_is_told_how_each_backup_ended_and_of_no_slip_and_no_dry_run() {
     assert!(good.report.sent_bytes > 0 && incomplete.report.items > 0);
     assert_eq!((failed.report.items, failed.report.points.len()), (0, 0));
     assert!(runs.iter().all(|run| run.report.started_ns <= run.received_ns));
+
+    let data = machine.path("data");
+    let listed = machine.administer(&data, &["runs", "desk"]).expect(0).of_type("run");
+    let codes: Vec<_> = listed.iter().map(|run| run["exit_code"].as_u64()).collect();
+    assert_eq!(codes, [Some(0), Some(3), Some(1)]);
+    assert_eq!(listed[0]["items"], good.report.items);
+    let entry = &machine.administer(&data, &["machines"]).expect(0).of_type("machine")[0];
+    assert_eq!(entry["last_run"], listed_without_type(&listed[2]));
+    let said = |verb: &[&str]| {
+        let place = ["--data", text(&data)];
+        machine.ok([&["admin"], verb, &place].concat()).stdout
+    };
+    let words = said(&["runs", "desk"]);
+    assert!(
+        words.contains("  could not read 1 item") && words.contains("failed with 1"),
+        "{words}"
+    );
+    assert!(words.lines().all(|line| line.len() <= 80), "{words}");
+    assert!(said(&["machines"]).contains("its last backup failed with 1, "));
+}
+
+/// The same object without what kind of message it was.
+fn listed_without_type(run: &serde_json::Value) -> serde_json::Value {
+    let mut fields = run.as_object().expect("an object").clone();
+    fields.remove("message_type");
+    fields.into()
 }
 
 /// A program of that name that says `said`, whatever it is asked.

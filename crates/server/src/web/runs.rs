@@ -19,7 +19,7 @@ pub(super) fn section(runs: &[RunEntry]) -> Markup {
     let Some(last) = runs.last() else {
         return html! {
             h2 { "Last run" }
-            p { "This machine told of none: from its next version on, each backup does." }
+            p { "This machine told of none. An older holdall tells nothing of its backups." }
         };
     };
     html! {

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use holdall_meter::Layer;
 use holdall_server::Right;
-use holdall_server::admin::{ListMachines, MachineEntry, RunEntry};
+use holdall_server::admin::{ListMachines, MachineEntry};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
+use super::runs::JsonRun;
 use super::{ask, going_in_words};
 use crate::app::App;
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ use crate::terminal::output::{Shown, count, local_time, rfc3339};
 #[command(after_help = "\
 Example: holdall admin machines --absent-for 7d     (those of which nothing was heard for a week)
 
-When a machine was last seen is known to the minute.
+When a machine was last seen is known to the minute. If its last backup failed, that stands below it.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -106,40 +106,6 @@ impl<'a> JsonMachine<'a> {
             last_seen: machine.last_seen_ns.map(rfc3339),
             removed_after: machine.going.map(|going| rfc3339(going.due_ns)),
             last_run: machine.last_run.as_ref().map(JsonRun::new),
-        }
-    }
-}
-
-/// What a machine told of a run, as programs see it.
-#[derive(Serialize)]
-struct JsonRun {
-    received: String,
-    exit_code: u8,
-    seconds: f64,
-    items: u64,
-    bytes: u64,
-    bytes_sent: u64,
-    errors: u64,
-    limited_by: Layer,
-    usual_seconds: Option<f64>,
-    next: Option<String>,
-}
-
-impl JsonRun {
-    fn new(run: &RunEntry) -> Self {
-        let report = &run.report;
-        let seconds = |milliseconds: u64| milliseconds as f64 / 1e3;
-        Self {
-            received: rfc3339(run.received_ns),
-            exit_code: report.exit_code,
-            seconds: seconds(report.milliseconds),
-            items: report.items,
-            bytes: report.bytes,
-            bytes_sent: report.sent_bytes,
-            errors: report.problems,
-            limited_by: report.limited_by,
-            usual_seconds: report.usual_milliseconds.map(seconds),
-            next: report.next_ns.map(rfc3339),
         }
     }
 }

@@ -15,6 +15,7 @@ mod resume;
 mod retention;
 mod revoke;
 mod rights;
+mod runs;
 mod scrub;
 mod thin;
 mod token;
@@ -55,6 +56,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Machines(machines::Args),
+    Runs(runs::Args),
     Rights(rights::Args),
     Revoke(revoke::Args),
     Rename(rename::Args),
@@ -82,6 +84,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let data = data_folder(args.data)?;
     match args.verb {
         Verb::Machines(args) => machines::run(&args, &data, app),
+        Verb::Runs(args) => runs::run(&args, &data, app),
         Verb::Rights(args) => rights::run(&args, &data, app),
         Verb::Revoke(args) => revoke::run(&args, &data, app),
         Verb::Rename(args) => rename::run(&args, &data, app),
