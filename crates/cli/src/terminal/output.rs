@@ -61,9 +61,18 @@ impl Output {
     /// # Errors
     /// If standard output cannot be written.
     pub(crate) fn result_prose(&self, text: impl Display) -> io::Result<()> {
+        self.result_beside("", text)
+    }
+
+    /// The same of a sentence behind what it is about, below which its later lines do not reach.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub(crate) fn result_beside(&self, about: &str, text: impl Display) -> io::Result<()> {
+        let line = format!("{about}{}", OneLine(text));
         match (self.json, columns_of(io::stdout())) {
-            (false, Some(columns)) => plain(wrapped(&OneLine(text).to_string(), columns)),
-            _ => self.result(text),
+            (false, Some(columns)) => plain(wrapped(&line, columns, about.chars().count())),
+            _ => self.result(line),
         }
     }
 
@@ -224,7 +233,7 @@ pub(crate) fn plain(line: impl Display) -> io::Result<()> {
 pub(crate) fn to_stderr(line: impl Display) {
     let columns = columns_of(io::stderr());
     let line =
-        columns.map_or_else(|| line.to_string(), |columns| wrapped(&line.to_string(), columns));
+        columns.map_or_else(|| line.to_string(), |columns| wrapped(&line.to_string(), columns, 0));
     // There is no better place to complain that this one is closed.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -7,6 +7,7 @@ use holdall_lab::report::{Comparison, Limited, Report, compare};
 use holdall_state::{KeptReports, read_report};
 use serde::Serialize;
 
+use super::table::tell_named;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::terminal::output::{Output, Shown, local_time_of};
@@ -38,6 +39,8 @@ pub(crate) struct Args {
     second: Option<PathBuf>,
 }
 
+/// As many columns as the figures leave to the names of rows, of 80.
+const NAME_COLUMNS: usize = 44;
 /// What stands for the newest report that is kept.
 const LAST: &str = "last";
 
@@ -132,7 +135,7 @@ fn tell_heads(reports: [(&str, &Report); 2], output: &Output) -> Result<()> {
 
 fn tell_differences(compared: &Comparison, output: &Output) -> Result<()> {
     let names: Vec<_> = compared.differences.iter().map(|one| shown(&one.words())).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(NAME_COLUMNS);
     if !names.is_empty() {
         output.say(format_args!("{:width$} {:>12} {:>12} {:>9}", "", "A", "B", "B to A"))?;
     }
@@ -143,7 +146,7 @@ fn tell_differences(compared: &Comparison, output: &Output) -> Result<()> {
             None => String::new(),
         };
         let (a, b) = (one.show(one.first), one.show(one.second));
-        output.result(format_args!("{name:width$} {a:>12} {b:>12} {percent:>9}"))?;
+        tell_named(output, (name, width), &format!("{a:>12} {b:>12} {percent:>9}"), "")?;
     }
     Ok(())
 }

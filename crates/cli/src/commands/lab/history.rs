@@ -52,12 +52,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         let fastest = fastest(&report);
         let Report { made, command, measurements, .. } = &report;
         let words = fastest.map(|rate| holdall_meter::Unit::BytesPerSecond.show(rate));
-        app.output.result_prose(format_args!(
-            "{number:>3}  {}  {:>10}  {}",
-            Shown(local_time_of(made).as_bytes()),
-            words.unwrap_or_default(),
-            Shown(command.as_bytes())
-        ))?;
+        let time = Shown(local_time_of(made).as_bytes()).to_string();
+        let about = format!("{number:>3}  {time}  {:>10}  ", words.unwrap_or_default());
+        app.output.result_beside(&about, Shown(command.as_bytes()))?;
         if app.output.verbose > 0 {
             app.output.result(format_args!("     {}", Shown(path)))?;
         }

@@ -56,7 +56,7 @@ pub(super) fn tell(app: &App, status: &Status, is_too_old: Option<bool>) -> Resu
     Ok(lines
         .0
         .iter()
-        .try_for_each(|(what, line)| app.output.result(format_args!("{what:<17}{line}")))?)
+        .try_for_each(|(what, line)| app.output.result_beside(&format!("{what:<17}"), line))?)
 }
 
 /// Lines, each with what it is about.
