@@ -7,6 +7,9 @@ use crate::Measurement;
 
 const WIDTH: usize = 100;
 
+/// The columns of the names of steps.
+const STEP_COLUMNS: usize = 24;
+
 /// How each card begins.
 const BEGINNING: &str = "holdall lab, ";
 
@@ -91,7 +94,6 @@ fn rows(card: &mut String, rows: &[Measurement]) {
     let names: Vec<_> = rows.iter().map(|row| line(&shown::row(row))).collect();
     let figures: usize = columns.iter().map(|(_, letters, _)| letters).sum();
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-    // A longer name moves its own figures.
     let width = longest.min(WIDTH - figures);
     let heads = columns.iter().map(|(head, letters, _)| cell(head, *letters));
     card.push('\n');
@@ -99,7 +101,7 @@ fn rows(card: &mut String, rows: &[Measurement]) {
     for (name, row) in names.iter().zip(rows) {
         let cells = columns.iter();
         let cells = cells.map(|(_, letters, of)| cell(&of(row).unwrap_or_default(), *letters));
-        trimmed(card, &format!("{name:width$}{}", cells.collect::<String>()));
+        named(card, (name, width), &cells.collect::<String>());
         // They are rare: a column would be empty.
         if let Some(count @ 1..) = row.retransmits {
             trimmed(card, &format!("  {} retransmits", shown::count(count)));
@@ -108,6 +110,15 @@ fn rows(card: &mut String, rows: &[Measurement]) {
             trimmed(card, &format!("  limited by {layer}"));
         }
     }
+}
+
+/// Adds a row with a name in so many columns. A longer name has lines of its own, so that figures stay below each other.
+fn named(card: &mut String, (name, width): (&str, usize), figures: &str) {
+    let beside = if name.chars().count() <= width { name } else { "" };
+    if beside != name {
+        paragraph(card, name);
+    }
+    trimmed(card, &format!("{beside:width$}{figures}"));
 }
 
 /// Text at the right of its column, with at least a space before it.
@@ -129,7 +140,8 @@ fn ladder(card: &mut String, report: &Report) {
         let speed = rung.bytes_per_second.map(shown::rate).unwrap_or_default();
         let often = rung.items_per_second.map(shown::frequency).unwrap_or_default();
         let (name, used) = (line(&rung.name), rung.beside().unwrap_or_default());
-        trimmed(card, &format!("{name:24} {speed:>12} {often:>11} {used:>13} {bar}{mark}"));
+        let figures = format!(" {speed:>12} {often:>11} {used:>13} {bar}{mark}");
+        named(card, (&name, STEP_COLUMNS), &figures);
     }
 }
 
@@ -168,6 +180,22 @@ mod tests {
         let row = "sequential write 1M direct     1,000,000   110.0 MB/s   500.0 MB/s ";
         assert!(card.contains(row), "{card}");
         assert!(has_items(&card), "{card}");
+        assert!(card.lines().all(|line| line.chars().count() <= WIDTH), "{card}");
+    }
+
+    /// Seen: the figures of a long name stood beside those of the others.
+    #[test]
+    fn figures_stand_below_each_other_whatever_rows_and_steps_are_called() {
+        let mut report = fixture::report();
+        report.measurements[0].operation = "a rather long name ".repeat(6);
+        report.ladder[1].name = "a step with a rather long name of its own".to_owned();
+        let card = of(&report);
+        let tables: Vec<_> = card.split("\n\n").filter(|part| part.contains("MB/s")).collect();
+        assert_eq!(tables.len(), 2, "{card}");
+        for table in tables {
+            let ends: Vec<_> = table.lines().filter_map(|line| line.find("MB/s")).collect();
+            assert!(ends.len() > 1 && ends.iter().all(|end| *end == ends[0]), "{card}");
+        }
         assert!(card.lines().all(|line| line.chars().count() <= WIDTH), "{card}");
     }
 
