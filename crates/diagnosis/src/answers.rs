@@ -23,8 +23,15 @@ const NEAR_SECONDS: f64 = 0.001;
 /// From here on, an answer comes from far away.
 const FAR_SECONDS: f64 = 0.02;
 
-/// Of `lab disk`.
-pub fn of_disk(rows: &[Measurement]) -> Vec<String> {
+/// What is said of a file system in memory in the place of what a disk does.
+const OF_MEMORY: &str =
+    "These figures are of memory: name a directory on a disk to see what that does.";
+
+/// Of `lab disk`, in a directory that may lie in memory.
+pub fn of_disk(rows: &[Measurement], is_in_memory: bool) -> Vec<String> {
+    if is_in_memory {
+        return vec![OF_MEMORY.to_owned()];
+    }
     let best = |operation| best_of(rows, |row| row.operation == operation, bytes);
     let (read, write) = (best("sequential read"), best("sequential write"));
     let small = |operation: &str| {
@@ -122,6 +129,9 @@ pub fn of_network(rows: &[Measurement], link: Option<&Link>) -> Vec<String> {
     if let Some(fastest) = [sent, received].into_iter().flatten().reduce(f64::max) {
         said.push(format!("{}: {}.", both_units(fastest), carried(fastest, link)));
     }
+    if link.is_some_and(Link::is_own) {
+        return said;
+    }
     if let (Some(sent), Some(received)) = (sent, received)
         && (sent < received * 0.5 || received < sent * 0.5)
     {
@@ -144,8 +154,9 @@ pub fn of_network(rows: &[Measurement], link: Option<&Link>) -> Vec<String> {
     said
 }
 
-/// Of `lab quick`: the disk in large and in small pieces, and the network if that was measured.
-pub fn of_quick(rows: &[Measurement]) -> Vec<String> {
+/// Of `lab quick`: the disk in large and in small pieces, if it is one, and the network if that was measured, over that link
+/// if it is known.
+pub fn of_quick(rows: &[Measurement], is_in_memory: bool, link: Option<&Link>) -> Vec<String> {
     let writes = || rows.iter().filter(|row| row.operation.ends_with("write"));
     let large_write = writes().find(|row| row.block_bytes > Some(SMALL_BLOCK)).and_then(bytes);
     let small = writes().find(|row| row.block_bytes == Some(SMALL_BLOCK));
@@ -155,7 +166,11 @@ pub fn of_quick(rows: &[Measurement]) -> Vec<String> {
             format!("4 KB writes, many at once and made durable: {} a second.", number(often))
         }),
     ];
-    disk.into_iter().flatten().chain(of_network(rows, None)).collect()
+    let disk: Vec<_> = match is_in_memory {
+        true => vec![OF_MEMORY.to_owned()],
+        false => disk.into_iter().flatten().collect(),
+    };
+    disk.into_iter().chain(of_network(rows, link)).collect()
 }
 
 fn best_of(
@@ -228,9 +243,7 @@ fn carried(mbits: f64, link: Option<&Link>) -> String {
     let full = NETWORKS.iter().find(is_full);
     let interface = link.and_then(|link| link.speed_mbits).map(|speed| speed as f64);
     match (full, interface) {
-        _ if link.is_some_and(|link| link.interface == "lo") => {
-            "within this computer, over no network".to_owned()
-        }
+        _ if link.is_some_and(Link::is_own) => "within this computer, over no network".to_owned(),
         _ if link.is_some_and(|link| link.wireless) => {
             "over Wi-Fi, where a cable would be faster and steadier".to_owned()
         }
@@ -306,7 +319,7 @@ mod tests {
             timed("fsync", 4_000_000),
         ];
         assert_eq!(
-            of_disk(&rows),
+            of_disk(&rows, false),
             [
                 "Large files are read at 1.50 GB/s, like an NVMe SSD.",
                 "Large files are written at 500.0 MB/s, like a SATA SSD.",
@@ -316,8 +329,8 @@ mod tests {
                 "A first backup of 100 GB to this disk would take at least 3 min 20 s.",
             ]
         );
-        assert_eq!(of_disk(&rows[5..]).len(), 1, "what was not measured is not told");
-        assert!(of_disk(&[small(1, 75.0)])[0].ends_with("75 a second, like a hard disk."));
+        assert_eq!(of_disk(&rows[5..], false).len(), 1, "what was not measured is not told");
+        assert!(of_disk(&[small(1, 75.0)], false)[0].ends_with("75 a second, like a hard disk."));
     }
 
     #[test]
@@ -383,6 +396,9 @@ mod tests {
         assert!(half.contains("48 % of what your interface says, 1 Gb/s"), "{half}");
         assert!(first(30e6, Some(link(None, true))).contains("over Wi-Fi"));
         assert!(first(50e6, None).contains("like good Wi-Fi"));
+        let own = Link { interface: "lo".to_owned(), ..Link::default() };
+        let within = told(12e6, Some(own));
+        assert_eq!(within, ["96 Mb/s (12.0 MB/s): within this computer, over no network."]);
         let rows = [row("send", 5e6, 1.0), row("receive", 30e6, 1.0)];
         assert!(
             of_network(&rows, None)[1].contains("The way to there is slower, 40 Mb/s of 240 Mb/s")
@@ -395,16 +411,20 @@ mod tests {
             block_bytes: Some(bytes),
             ..row(operation, 180e6, 900.0)
         };
-        let told = of_quick(&[
-            block(48 << 20, "sequential write"),
-            block(4096, "random write"),
-            row("send", 117e6, 1.0),
-        ]);
+        let told = of_quick(
+            &[
+                block(48 << 20, "sequential write"),
+                block(4096, "random write"),
+                row("send", 117e6, 1.0),
+            ],
+            false,
+            None,
+        );
         assert_eq!(told[0], "Large files are written at 180.0 MB/s, like a hard disk.");
         assert!(
             told[1].contains("900 a second") && told[2].contains("network of 1 Gb/s"),
             "{told:?}"
         );
-        assert_eq!(of_quick(&[]), Vec::<String>::new());
+        assert_eq!(of_quick(&[], false, None), Vec::<String>::new());
     }
 }

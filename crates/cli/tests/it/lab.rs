@@ -458,3 +458,16 @@ fn a_quick_look_where_there_is_little_room_is_told_by_what_fits() {
     assert!(said.contains("too slow or too full"), "{said}");
     expect_empty(disk.point());
 }
+
+/// Seen: memory was said to be like a fast SSD.
+#[test]
+fn memory_is_not_called_a_disk() {
+    let machine = Machine::new();
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let disk = machine.ok(["lab", "disk", "--size", "64K", dir.path().to_str().unwrap()]).stdout;
+    let quick = machine.ok(["lab", "quick", dir.path().to_str().unwrap()]).stdout;
+    for told in [disk, quick] {
+        assert!(told.contains("figures are of memory") && !told.contains("like "), "{told}");
+        assert!(!told.contains("to this disk"), "{told}");
+    }
+}

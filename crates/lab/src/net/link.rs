@@ -87,6 +87,16 @@ impl Link {
     }
 }
 
+impl Link {
+    /// Whether it leads nowhere but to this computer itself.
+    pub fn is_own(&self) -> bool {
+        self.interface == OWN_INTERFACE
+    }
+}
+
+/// What the system calls the interface to this computer itself.
+const OWN_INTERFACE: &str = "lo";
+
 /// The interface that leads to `peer`, by the kernel's tables of routes. `root` is `/` but in tests.
 ///
 /// Rules that choose a table by the address that a packet comes from are not followed: what bound
@@ -96,7 +106,7 @@ pub fn interface_to(root: &Path, peer: IpAddr) -> Option<String> {
     let read = |name: &str| std::fs::read_to_string(root.join("proc/self/net").join(name)).ok();
     // Whatever interface has an address of this computer, nothing goes over it to get there.
     if peer.is_loopback() || own_addresses(root).contains(&peer) {
-        return Some("lo".to_owned());
+        return Some(OWN_INTERFACE.to_owned());
     }
     match peer {
         IpAddr::V4(peer) => best(routes_v4(&read("route")?, peer)),
@@ -113,7 +123,7 @@ pub(super) fn interfaces_to(
     bound: &[IpAddr],
 ) -> Option<BTreeSet<String>> {
     let narrowest = interface_to(root, peer)?;
-    if narrowest == "lo" {
+    if narrowest == OWN_INTERFACE {
         return Some(BTreeSet::from([narrowest]));
     }
     let read = |name: &str| std::fs::read_to_string(root.join("proc/self/net").join(name)).ok();

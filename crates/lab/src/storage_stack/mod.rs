@@ -69,6 +69,11 @@ impl StorageStack {
         !self.disks.is_empty()
     }
 
+    /// Whether it lies in memory and nowhere else.
+    pub fn is_in_memory(&self) -> bool {
+        DirectAccess::of(&self.file_system.kind) == DirectAccess::InMemory
+    }
+
     /// The facts, each with a name.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = vec![

@@ -146,7 +146,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let exit = bench.slowest().exit(args.fail_below);
     let mut report = circumstances.report(bench.slowest().rows());
     report.notes.extend(bench.notes());
-    let told = holdall_diagnosis::answers::of_disk(bench.slowest().rows());
+    let told =
+        holdall_diagnosis::answers::of_disk(bench.slowest().rows(), place.stack.is_in_memory());
     answers::summarise(app, &mut report, told)?;
     args.report.finish(app, &report)?;
     place.close()?;

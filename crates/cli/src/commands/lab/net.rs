@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdall_lab::net::{
-    Direct, Far, MAX_BUFFER_BYTES, MAX_SECONDS, MIN_BUFFER_BYTES, NetPlan, NetReport, NetRow,
+    Direct, Far, Link, MAX_BUFFER_BYTES, MAX_SECONDS, MIN_BUFFER_BYTES, NetPlan, NetReport, NetRow,
     ScratchFile, ScratchFolder, Token, Wait, measure,
 };
 use holdall_lab::report::{Fact, Report};
@@ -337,7 +337,7 @@ pub(super) fn paired_quickly(
     app: &App,
     slowest: &mut Slowest,
     within: Duration,
-) -> Result<Option<String>> {
+) -> Result<Option<(String, Option<Link>)>> {
     if app.pairings()?.default().is_none() {
         return Ok(None);
     }
@@ -362,7 +362,11 @@ pub(super) fn paired_quickly(
     })
 }
 
-fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<String> {
+fn paired(
+    app: &App,
+    slowest: &mut Slowest,
+    stop: &Arc<AtomicBool>,
+) -> Result<(String, Option<Link>)> {
     let plan = NetPlan::memory(Duration::from_secs(1), 4);
     let far = lab_server::connect(app, None, &plan, Arc::clone(stop))?;
     let mut table = NetTable::new(app, plan.rows());
@@ -371,8 +375,8 @@ fn paired(app: &App, slowest: &mut Slowest, stop: &Arc<AtomicBool>) -> Result<St
         table.tell(row)
     };
     let measured = measure(&far, &plan, stop, &mut told);
-    measured.map_err(out_of_io)?;
-    Ok(far.words())
+    let link = measured.map_err(out_of_io)?.link;
+    Ok((far.words(), link))
 }
 
 /// The rows, below a head for their columns.

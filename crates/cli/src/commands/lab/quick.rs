@@ -64,12 +64,14 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     });
     let exit = slowest.exit(args.fail_below);
     let mut report = circumstances.report(slowest.rows());
-    if let Some(server) = &server {
+    if let Some((server, _)) = &server {
         app.output.say(format_args!("server       {server}"))?;
         report.facts.push(Fact::new("server", server.as_str()));
     }
     report.notes.extend(notes);
-    let told = holdall_diagnosis::answers::of_quick(slowest.rows());
+    let link = server.as_ref().and_then(|(_, link)| link.as_ref());
+    let is_in_memory = place.stack.is_in_memory();
+    let told = holdall_diagnosis::answers::of_quick(slowest.rows(), is_in_memory, link);
     answers::summarise(app, &mut report, told)?;
     args.report.finish(app, &report)?;
     place.close()?;
