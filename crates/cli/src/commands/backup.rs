@@ -118,9 +118,20 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if args.dry_run {
         return back_up(args, app, &mut RunEnd::default(), &mut ToTell::default());
     }
-    reported(app, |to_tell| {
+    let backed_up = reported(app, |to_tell| {
         noted(app, RunKind::Backup, &args.paths, |end| back_up(args, app, end, to_tell))
-    })
+    });
+    backed_up.map_err(with_way_on)
+}
+
+/// Says of a backup that was interrupted that nothing has to be sent twice.
+fn with_way_on(error: anyhow::Error) -> anyhow::Error {
+    match exit_of(&error) {
+        Exit::Interrupted => Refusal::new(Exit::Interrupted, "interrupted")
+            .hint("what was sent is kept: the same command goes on from there")
+            .into(),
+        _ => error,
+    }
 }
 
 /// Backs up, and fills in what status wants to know of it, and what the server is told.

@@ -166,6 +166,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     };
     let count = counted(goes.len() as u64, "snapshot");
     app.output.told(told, format_args!("{count} {are} forgotten"), args.dry_run)?;
+    if !listed.is_empty() && judged.iter().filter(|one| one.goes()).count() == listed.len() {
+        app.output.note("with that, no snapshot is left: nothing can be restored any more");
+    }
     if let Some(pruned) = pruned {
         prune::tell_done(app, &pruned?, false)?;
     }

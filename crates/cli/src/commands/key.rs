@@ -8,7 +8,7 @@ use holdall_crypto::{
     wrap_recovery,
 };
 use holdall_format::{Wrapping, WrappingKind};
-use holdall_state::private_file;
+use holdall_state::{KeptKeys, private_file};
 use serde::Serialize;
 
 use super::kit_trial;
@@ -181,6 +181,13 @@ fn list(app: &App, keys: &KeySet) -> Result<()> {
         let kind = kind_name(*kind);
         app.output.object("key", &Key { number, kind, label, generation, epoch })?;
         app.output.result(format_args!("{number:>3}  {kind:<12}  {}", Shown(label.as_bytes())))?;
+    }
+    if KeptKeys::in_state(&app.folders.state).get(keys.ring.repository())?.is_some() {
+        app.output.note(
+            "this computer keeps a key beside these, so it needs none of them; so does each that was paired. If one is \
+             stolen, `holdall admin revoke` on the server locks it out, and `holdall key rotate` protects what is \
+             backed up from then on",
+        );
     }
     Ok(())
 }

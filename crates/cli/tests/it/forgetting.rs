@@ -11,7 +11,7 @@ use holdall_sys::SystemClock;
 use holdall_testkit::Random;
 use serde_json::Value;
 
-use crate::house::{Machine, Outcome, Server, files_below};
+use crate::house::{Machine, Outcome, Server, files_below, text};
 
 /// A machine with a repository in a directory, and snapshots of a folder that changes.
 struct Kept {
@@ -330,4 +330,19 @@ fn a_server_that_says_that_rules_let_the_newest_go_is_not_believed() {
         assert_eq!(told.stderr.contains("none lets the newest"), code == 20, "{}", told.stderr);
         machine.run(["prune"]).expect(if code == 20 { 20 } else { 13 });
     }
+}
+
+#[test]
+fn forgetting_the_only_snapshot_says_that_none_is_left() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    fs::create_dir(&source).unwrap();
+    machine.init(&["-r", text(&repo)]);
+    let none_is_left = "no snapshot is left";
+    let run = |args: &[&str]| machine.ok([args, &["-r", text(&repo)]].concat()).stderr;
+    run(&["backup", text(&source)]);
+    run(&["backup", text(&source)]);
+    assert!(!run(&["forget", "latest"]).contains(none_is_left));
+    assert!(run(&["forget", "latest", "-n"]).contains(none_is_left));
+    assert!(run(&["forget", "latest"]).contains(none_is_left));
 }

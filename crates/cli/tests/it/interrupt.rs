@@ -45,6 +45,8 @@ fn a_backup_that_is_interrupted_inside_a_large_file_commits_nothing_and_goes_on_
     send_signal(&backup, Signal::INT);
     let ended = Outcome::of_process(backup).expect(130);
     assert_eq!(ended.of_type("summary"), [""; 0]);
+    let hint = ended.of_type("error").remove(0)["hint"].clone();
+    assert!(hint.as_str().is_some_and(|hint| hint.contains("goes on from there")), "{hint}");
     let inside = |status: &serde_json::Value| status["bytes_done"].as_u64() < Some(FILE_BYTES);
     assert!(ended.of_type("status").iter().all(inside), "the file was done before");
     assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot"), [""; 0]);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use holdall_format::WrappingSet;
 
-use crate::house::{Machine, Outcome, Server, files_below, is_root};
+use crate::house::{Machine, Outcome, Server, files_below, is_root, text};
 use crate::mounts::namespace;
 
 // Keys for these tests; they open nothing else.
@@ -436,4 +436,19 @@ fn a_repository_is_sealed_with_the_cipher_that_was_asked_for() {
         fs::read(Path::new(&repository).join("config")).unwrap()[SUITE_AT]
     };
     assert_eq!(["aes-256-gcm", "chacha20-poly1305"].map(suite_of), [1, 2]);
+}
+
+/// Seen: the list of what opens a repository lacked what opens it every day.
+#[test]
+fn the_list_of_keys_tells_that_this_computer_keeps_one() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    machine.pair(&server.invite_with(&["--name", "desk"]));
+    let told = machine.ok(["key", "list"]).stderr;
+    assert!(told.contains("this computer keeps a key"), "{told}");
+    let in_a_folder = Machine::new();
+    let repo = in_a_folder.path("repo");
+    in_a_folder.init(&["-r", text(&repo)]);
+    let told = in_a_folder.ok(["key", "list", "-r", text(&repo)]).stderr;
+    assert!(!told.contains("keeps a key"), "{told}");
 }

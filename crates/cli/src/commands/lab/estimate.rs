@@ -81,9 +81,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         app.output.result(note)?;
     }
     app.output.result(match fits {
-        Fits::Yes => "run every hour, it fits into the hour",
-        Fits::Perhaps => "run every hour, it may or may not fit into the hour",
-        Fits::No => "run every hour, it does not fit into the hour",
+        Fits::Yes => "it can run every hour",
+        Fits::Perhaps => "every hour, it may take longer than the hour",
+        Fits::No => "it takes longer than an hour: let it run less often",
     })?;
     Ok(Exit::Done)
 }
