@@ -162,8 +162,8 @@ impl State {
         match self.owner_of(name) {
             None => Ok(()),
             Some((_, machine)) => Err(ServerError::refused(format!(
-                "the repository {name} belongs to the machine {0}; an invite for {0} gives it to \
-                 a new computer",
+                "the repository {name} belongs to the machine {}, and each machine has one of its own; `holdall \
+                 invite --for` with that machine gives it to a new computer in its place",
                 machine.name
             ))),
         }
