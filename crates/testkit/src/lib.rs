@@ -16,6 +16,7 @@
 //! ```
 
 mod alone;
+mod anybody;
 mod chaos;
 mod clock;
 mod compare;
@@ -34,6 +35,7 @@ mod small_files;
 mod swapper;
 
 pub use alone::{is_alone, this_test};
+pub use anybody::Anybody;
 pub use chaos::ChaosProxy;
 pub use clock::FakeClock;
 pub use compare::{CompareOptions, Difference, Field, compare_trees};

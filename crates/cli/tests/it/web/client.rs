@@ -5,9 +5,8 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use holdall_protocol::tls;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+use holdall_testkit::Anybody;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// One browser.
 pub(super) struct Browser {
@@ -113,42 +112,4 @@ pub(super) fn connect(address: &str) -> StreamOwned<ClientConnection, TcpStream>
     let tcp = TcpStream::connect(address).expect("it listens");
     tcp.set_nodelay(true).expect("a socket");
     StreamOwned::new(connection, tcp)
-}
-
-#[derive(Debug)]
-struct Anybody;
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        tls::provider().signature_verification_algorithms.supported_schemes()
-    }
 }
