@@ -13,7 +13,7 @@ use holdall_diagnosis::{
 };
 use holdall_engine::{
     BackupOptions, BackupSummary, EngineError, ExcludeRules, Listed, PatternError, Patterns,
-    Problem, PutBack, Source, UnlockedRepository,
+    Problem, PutBack, Run as EngineRun, Source, UnlockedRepository,
 };
 use holdall_meter::cost::Slowness;
 use holdall_meter::{RunCurve, Verdict, per_second};
@@ -537,19 +537,8 @@ pub(crate) fn measured(
         true => known.keep(&options.sources, run.take_filled()),
         false => Ok(()),
     });
-    let problems = run.take_problems();
-    let told = problems.iter().try_for_each(|problem| app.output.problem(problem));
-    let in_words = |problem: &Problem| format!("{}: {}", Shown(&problem.path), problem.reason);
-    let problems = problems.iter().map(in_words).collect();
-    for path in run.take_changed() {
-        app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
-    }
-    for path in run.take_vanished() {
-        app.output.detail(format_args!("{}: vanished before it was read", Shown(&path)));
-    }
-    let in_words = |left: Problem| format!("{} {}", Shown(&left.path), left.reason);
-    let left_out: Vec<_> = run.take_left_out().into_iter().map(in_words).collect();
-    left_out.iter().for_each(|left| app.output.note(format_args!("note: {left}")));
+    let (problems, told) = tell_problems(app, &run);
+    let left_out = tell_changes(app, &run);
     let mut summary = result.map_err(|error| nothing_came(options, error))?;
     for rule in &summary.rules_unmatched {
         app.output.detail(format_args!("{rule}: this rule met nothing"));
@@ -564,6 +553,29 @@ pub(crate) fn measured(
     let stages = summary.stages.clone();
     let verdict = judge(summary.items, summary.bytes, summary.seconds, stages, &usage);
     Ok(Done { summary, verdict, usage, curve, problems, left_out, is_listed })
+}
+
+/// Tells what could not be read, or needs a look; gives a sentence of each, and whether telling failed.
+fn tell_problems(app: &App, run: &EngineRun) -> (Vec<String>, std::io::Result<()>) {
+    let problems = run.take_problems();
+    let told = problems.iter().try_for_each(|problem| app.output.problem(problem));
+    let in_words = |problem: &Problem| format!("{}: {}", Shown(&problem.path), problem.reason);
+    (problems.iter().map(in_words).collect(), told)
+}
+
+/// Tells what changed or vanished meanwhile, and what was left out without a rule that says so; gives a sentence of each
+/// of these.
+fn tell_changes(app: &App, run: &EngineRun) -> Vec<String> {
+    for path in run.take_changed() {
+        app.output.detail(format_args!("{}: changed while it was read", Shown(&path)));
+    }
+    for path in run.take_vanished() {
+        app.output.detail(format_args!("{}: vanished before it was read", Shown(&path)));
+    }
+    let in_words = |left: Problem| format!("{} {}", Shown(&left.path), left.reason);
+    let left_out: Vec<_> = run.take_left_out().into_iter().map(in_words).collect();
+    left_out.iter().for_each(|left| app.output.note(format_args!("note: {left}")));
+    left_out
 }
 
 fn report(app: &App, done: &Done, speed: &Speed) -> Result<()> {

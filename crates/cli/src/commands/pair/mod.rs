@@ -20,6 +20,7 @@ use serde::Serialize;
 use crate::app::{App, Preset};
 use crate::arguments::machine_name;
 use crate::exit::{Exit, Refusal};
+use crate::lab::remembered;
 use crate::opening::create::Cipher;
 use crate::opening::open::{self, Patience, Where};
 use crate::opening::unlock;
@@ -335,9 +336,9 @@ fn becomes_default(
     let Some(default) = pairings.default_beside(pairing).filter(|_| !is_wanted) else {
         return Ok(true);
     };
-    let (host, name) = (default.addresses.first().map_or("", String::as_str), &default.name);
     let question = format!(
-        "backups go to https://{host}/{name} if nothing else is said. Shall they go here from now on? [y/N] "
+        "backups go to {} if nothing else is said. Shall they go here from now on? [y/N] ",
+        remembered::address_of(default)
     );
     Ok(confirm(&app.output, &app.interrupt, &question)?.unwrap_or(false))
 }
@@ -355,6 +356,16 @@ fn keep(
     let repository = access.config().repository;
     let keys = KeptKeys::in_state(&app.folders.state);
     keys.keep(repository, ring)?;
+    let mut pairings = app.pairings()?;
+    let before = pairings.of(&repository.to_string());
+    if reads_only && before.is_some_and(|before| !before.reads_only) {
+        if is_wanted {
+            pairings.prefer(&repository.to_string())?;
+        }
+        app.output.note("this machine was paired there by an invite: that stays as it was");
+        tell_paired(app, &access, address, false)?;
+        return Ok(access);
+    }
     let pairing = Pairing {
         addresses: address.hosts.clone(),
         identity: address.identity.to_string(),
@@ -363,59 +374,56 @@ fn keep(
         reads_only,
         machine,
     };
-    let mut pairings = app.pairings()?;
-    let may_write = pairings.of(&pairing.repository).is_some_and(|before| !before.reads_only);
     let as_default = match reads_only {
         true => is_wanted,
         false => becomes_default(app, &pairings, &pairing, is_wanted)?,
     };
-    if reads_only && may_write {
-        if as_default {
-            pairings.prefer(&pairing.repository)?;
-        }
-        app.output.note("this machine was paired there by an invite: that stays as it was");
-    } else {
-        if reads_only {
-            keys.keep_reader(repository, &signing)?;
-        }
-        pairings.keep(pairing, as_default)?;
+    if reads_only {
+        keys.keep_reader(repository, &signing)?;
     }
-    let other_default = pairings.default_besides(&repository.to_string());
-    let reads_only = reads_only && !may_write;
-    let overruling = overruling(app, &pairings, &repository.to_string());
-    let overruled_by = overruling.map(|preset| preset.named_by.clone());
-    let is_default = other_default.is_none();
+    pairings.keep(pairing, as_default)?;
+    tell_paired(app, &access, address, reads_only)?;
+    Ok(access)
+}
+
+/// Says what was paired, and which repository is the default one.
+fn tell_paired(
+    app: &App,
+    access: &UnlockedRepository,
+    address: &ServerAddress,
+    reads_only: bool,
+) -> Result<()> {
+    let (pairings, repository) = (app.pairings()?, access.config().repository.to_string());
+    let other_default = pairings.default_besides(&repository);
+    let overruling = overruling(app, &pairings, &repository);
     let summary = Summary {
         reads_only,
-        overruled_by,
-        is_default,
-        ..Summary::of(&access, address.to_string())
+        overruled_by: overruling.map(|preset| preset.named_by.clone()),
+        is_default: other_default.is_none(),
+        ..Summary::of(access, address.to_string())
     };
     app.output.object("summary", &summary)?;
+    let place = &summary.place;
     app.output.say(format_args!(
-        "{} {} ({}){}",
+        "{} {place} ({}){}",
         match overruling.is_some() || other_default.is_some() {
             true => "paired with",
             false => "the default repository is now",
         },
-        summary.place,
         summary.fingerprint,
         if reads_only { ", to read only" } else { "" }
     ))?;
-    if let (Some(default), None) = (other_default, overruling) {
-        let (host, name) = (default.addresses.first().map_or("", String::as_str), &default.name);
-        let place = &summary.place;
-        app.output.note(format_args!(
-            "the default repository stays https://{host}/{name}: give `-r {place}` with each command that means \
-             this one, or change it with `holdall pair --default -r {place}`"
-        ));
-    }
     if let Some(Preset { repository, named_by }) = overruling {
-        let place = &summary.place;
         app.output.note(format_args!(
             "the default repository stays {repository}, which {named_by} names: take that away, or give \
              `-r {place}` with each command"
         ));
+    } else if let Some(default) = other_default {
+        app.output.note(format_args!(
+            "the default repository stays {}: give `-r {place}` with each command that means this one, or change it \
+             with `holdall pair --default -r {place}`",
+            remembered::address_of(default)
+        ));
     }
-    Ok(access)
+    Ok(())
 }

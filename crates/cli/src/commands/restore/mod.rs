@@ -135,13 +135,7 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     }
     listing::tell_unknown(app, &access)?;
     let in_place = match (named, path.as_deref()) {
-        (None, Some(path)) => {
-            let is_dir = holdall_engine::is_directory_at(&access, snapshot, path)?;
-            let date = local_date(SystemClock.now_ns());
-            let overwrite = args.overwrite.map(Into::into);
-            check_replaceable(path, is_dir, overwrite)?;
-            Some(InPlace::of(path, is_dir, overwrite, &date))
-        }
+        (None, Some(path)) => Some(in_place(args, &access, snapshot, path)?),
         _ => None,
     };
     in_place.iter().flat_map(|place| &place.unfinished).for_each(|at| tell_unfinished(app, at));
@@ -181,11 +175,30 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     if !args.dry_run {
         check_any(&done.summary, target)?;
     }
-    Ok(match done.summary {
+    Ok(exit_of(&done.summary))
+}
+
+/// How a restore ends that did so much.
+fn exit_of(summary: &RestoreSummary) -> Exit {
+    match summary {
         RestoreSummary { damaged: 1.., .. } => Exit::Damage,
         RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
         _ => Exit::Done,
-    })
+    }
+}
+
+/// Where what is at a path is restored that has no target: where it was.
+fn in_place(
+    args: &Args,
+    access: &UnlockedRepository,
+    snapshot: &Snapshot,
+    path: &[u8],
+) -> Result<InPlace> {
+    let is_dir = holdall_engine::is_directory_at(access, snapshot, path)?;
+    let date = local_date(SystemClock.now_ns());
+    let overwrite = args.overwrite.map(Into::into);
+    check_replaceable(path, is_dir, overwrite)?;
+    Ok(InPlace::of(path, is_dir, overwrite, &date))
 }
 
 fn options(args: &Args, patterns: &Arc<Patterns>, in_place: bool) -> RestoreOptions {

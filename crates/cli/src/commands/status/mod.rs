@@ -104,43 +104,16 @@ impl Status {
         // Asked while the rest is read.
         let asked = server::ask(app);
         let now_ns = SystemClock.now_ns();
-        if known.unreadable > 0 {
-            let folder = app.folders.state.join("runs");
-            unreadable.push(format!(
-                "{} notes in {} are damaged",
-                known.unreadable,
-                folder.display()
-            ));
-        }
-        if let Some(error) = &known.unlisted {
-            unreadable.push(format!("{error:#}; move it away, and runs are noted again"));
-        }
+        unreadable.extend(unreadable_notes(app, &known));
         let attempt = |(_, note): (&str, &RunNote)| Attempt {
             note: note.clone(),
             goes_on: run_goes_on(note),
         };
         let newest = |kind| known.runs.to(&to, kind).next().map(attempt);
         let last_failure = known.runs.to(&to, RunKind::Backup).map(attempt).find(Attempt::failed);
-        let folder = Path::new(&to);
-        let repository = match folder.is_absolute() {
-            true => open::last_opened(app, folder),
-            false => Some(to.clone()),
-        };
-        let receipts = Receipts::in_state(&app.folders.state);
-        let received = repository.map_or(Ok(None), |id| receipts.newest_received_ns(&id));
-        let last_receipt_ns = received.unwrap_or_else(|error| {
-            unreadable.push(format!("{error:#}"));
+        let last_receipt_ns = last_receipt_ns(app, &to, now_ns).unwrap_or_else(|reason| {
+            unreadable.push(reason);
             None
-        });
-        let last_receipt_ns = last_receipt_ns.filter(|received_ns| {
-            let is_past = is_past(*received_ns, now_ns);
-            if !is_past {
-                unreadable.push(format!(
-                    "the newest receipt is of {}, which is later than now: a clock is or was wrong",
-                    local_time(*received_ns)
-                ));
-            }
-            is_past
         });
         let failing = known.runs.failing(&to, now_ns).into_iter();
         Ok(Self {
@@ -173,6 +146,37 @@ impl Status {
 
     fn seconds_since(&self, then_ns: i64) -> u64 {
         u64::try_from(self.now_ns.saturating_sub(then_ns) / 1_000_000_000).unwrap_or(0)
+    }
+}
+
+/// What of the notes of runs cannot be read, a sentence each.
+fn unreadable_notes(app: &App, known: &KnownRuns) -> Vec<String> {
+    let folder = app.folders.state.join("runs");
+    let damaged = (known.unreadable > 0)
+        .then(|| format!("{} notes in {} are damaged", known.unreadable, folder.display()));
+    let unlisted = known.unlisted.as_ref();
+    let unlisted =
+        unlisted.map(|error| format!("{error:#}; move it away, and runs are noted again"));
+    damaged.into_iter().chain(unlisted).collect()
+}
+
+/// When the last snapshot was received whose receipt is kept, or why that is not known.
+fn last_receipt_ns(app: &App, to: &str, now_ns: i64) -> Result<Option<i64>, String> {
+    let folder = Path::new(to);
+    let repository = match folder.is_absolute() {
+        true => open::last_opened(app, folder),
+        false => Some(to.to_owned()),
+    };
+    let Some(repository) = repository else { return Ok(None) };
+    let receipts = Receipts::in_state(&app.folders.state);
+    let received =
+        receipts.newest_received_ns(&repository).map_err(|error| format!("{error:#}"))?;
+    match received {
+        Some(received_ns) if !is_past(received_ns, now_ns) => Err(format!(
+            "the newest receipt is of {}, which is later than now: a clock is or was wrong",
+            local_time(received_ns)
+        )),
+        received => Ok(received),
     }
 }
 
