@@ -57,7 +57,7 @@ const PARTS: [Part; 23] = [
         package: "holdall-server",
         target: &["--test", "it", "--features", "web"],
         tests: "pages_speed::",
-        settings: &[("HOLDALL_PAGES", "50x400")],
+        settings: &[("HOLDALL_PAGES_MACHINES", "50"), ("HOLDALL_PAGES_SNAPSHOTS", "400")],
         pieces: 1,
     },
     Part {

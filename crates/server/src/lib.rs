@@ -30,6 +30,8 @@ mod error;
 mod http;
 mod jobs;
 mod measure;
+#[cfg(feature = "web")]
+mod notices;
 mod recent;
 mod server;
 mod state;

@@ -13,6 +13,11 @@ use crate::state::ServerState;
 /// Threads that only pages need.
 pub(crate) const WORKERS: usize = 0;
 
+/// Nobody is told. Never ends.
+pub(crate) async fn watch(_: &Arc<ServerState>) {
+    std::future::pending().await
+}
+
 /// No pages.
 pub(crate) struct Web;
 

@@ -216,6 +216,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
                 () = accept_connections(&serving, &listener, &mut connections) => {}
                 () = admin.serve(&state) => {}
                 () = keep_house(&state) => {}
+                () = web::watch(&state) => {}
                 () = state.failures.tell_counted() => {}
                 () = state.activities.tell_ended_ones() => {}
                 () = state.measuring.let_go_of_ended() => {}

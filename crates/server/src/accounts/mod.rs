@@ -6,11 +6,12 @@
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
 //! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
-//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
+//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
 
 mod administration;
 mod api_tokens;
 mod audit;
+pub(crate) mod channels;
 mod clock;
 mod copied;
 mod database;
@@ -58,6 +59,7 @@ pub(crate) use web_accounts::WebAccount;
 
 pub use api_tokens::ApiToken;
 pub use audit::AuditEntry;
+pub use channels::{Channel, ChannelEntry};
 pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry};
 pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]

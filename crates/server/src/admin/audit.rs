@@ -1,6 +1,7 @@
 //! What the audit log says of a command.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::administration::Administration;
 use super::entries::Audit;
@@ -18,7 +19,7 @@ impl Administration<'_> {
             who,
             from,
             command: command.to_owned(),
-            fields: serde_json::to_value(fields).unwrap_or_default(),
+            fields: serde_json::to_value(fields).map(without_secrets).unwrap_or_default(),
             error: error.map(ToString::to_string),
         };
         if let Err(error) = self.accounts.note_audit(&entry) {
@@ -29,5 +30,23 @@ impl Administration<'_> {
     /// What was noted before that number, the newest first.
     pub(super) fn audit(&self, before: Option<u64>, most: usize) -> Result<Audit, ServerError> {
         Ok(Audit { entries: self.accounts.audit(before, most)? })
+    }
+}
+
+/// What an address or a password is replaced by.
+const HIDDEN: &str = "(not noted)";
+
+/// The same without what may be a secret.
+fn without_secrets(fields: Value) -> Value {
+    match fields {
+        Value::Object(fields) => {
+            let hide = |(name, value): (String, Value)| {
+                let is_secret = ["url", "password"].contains(&&*name) && !value.is_null();
+                let value = if is_secret { HIDDEN.into() } else { without_secrets(value) };
+                (name, value)
+            };
+            fields.into_iter().map(hide).collect()
+        }
+        other => other,
     }
 }

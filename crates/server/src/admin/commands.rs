@@ -10,13 +10,13 @@ use super::command::{AdminCommand, Pace};
 #[cfg(feature = "web")]
 use super::described::Described;
 use super::entries::{
-    AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, JobList,
-    Judgement, Keepings, Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed,
-    Runs, Scrubbed, Sessions, Snapshots, Thinning,
+    AlsoRepair, ApiTokens, Audit, Channels, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode,
+    JobList, Judgement, Keepings, Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry,
+    Resumed, Runs, Scrubbed, Sessions, Snapshots, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
-use crate::accounts::{Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
+use crate::accounts::{Channel, Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
 use crate::activity::Activities;
 use crate::auth::rights::Right;
 use crate::auth::scope::Scope;
@@ -54,7 +54,7 @@ macro_rules! commands {
     )+) => {
         $(
             $(#[doc = $doc])*
-            #[derive(Debug, Clone, Serialize, Deserialize)]
+            #[derive(Clone, Serialize, Deserialize)]
             #[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
             pub struct $command { $($(#[$field_meta])* pub $field: $type),* }
 
@@ -77,7 +77,7 @@ macro_rules! commands {
         const NAMES: &[(&str, &str)] = &[$(($name, $reply_name)),+];
 
         /// A command that came as a line.
-        #[derive(Debug, Deserialize)]
+        #[derive(Deserialize)]
         #[serde(tag = "command")]
         pub(crate) enum Command {
             $(#[serde(rename = $name)] $command($command)),+
@@ -311,6 +311,29 @@ commands! {
         /// Whether to ask for that.
         confirmed: bool,
     }: "thin", Usual, Read (Administer if |asked| asked.confirmed), "thinning" Thinning, |on, asked| on.thin(&asked.repository, asked.confirmed);
+
+    /// Has people told of backups that fail or do not come, by a channel of that name.
+    SetChannel {
+        /// What it is called.
+        name: String,
+        /// How they are told.
+        channel: Channel,
+    }: "set-channel", Quick, Administer, "channels" Channels, |on, asked| on.set_channel(&asked.name, &asked.channel);
+
+    /// Lists the channels, without their secrets.
+    ListChannels {}: "channels", Quick, Read, "channels" Channels, |on, _asked| on.channels();
+
+    /// Takes a channel away, and tells which it was.
+    RemoveChannel {
+        /// What it is called.
+        name: String,
+    }: "remove-channel", Quick, Administer, "channels" Channels, |on, asked| on.remove_channel(&asked.name);
+
+    /// Sends a trial by a channel, and tells by which.
+    TestChannel {
+        /// What it is called.
+        name: String,
+    }: "test-channel", Usual, Administer, "channels" Channels, |on, asked| on.test_channel(&asked.name);
 
     /// Lists the sessions in which machines store or read now.
     ListSessions {}: "sessions", Quick, Read, "sessions" Sessions, |on, _asked| {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::accounts::{
-    ApiToken, AuditEntry, Deletion, Going, KeepingEntry, MachineEntry, RunEntry,
+    ApiToken, AuditEntry, ChannelEntry, Deletion, Going, KeepingEntry, MachineEntry, RunEntry,
 };
 
 /// All machines.
@@ -160,6 +160,14 @@ pub struct JudgedEntry {
 pub struct Sessions {
     /// The oldest first.
     pub sessions: Vec<SessionEntry>,
+}
+
+/// Ways to tell somebody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct Channels {
+    /// By name.
+    pub channels: Vec<ChannelEntry>,
 }
 
 /// Jobs of the server.

@@ -9,7 +9,7 @@
 //! {"ok":{"reply":"machine","id":"...","name":"laptop",...}}  or  {"error":"..."}
 //! ```
 //!
-//! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them. `listing` does what
+//! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them, `channels` how people are told. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
 //! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `pages` is what the pages in a browser need;
 //! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
@@ -18,6 +18,7 @@ mod absent;
 mod administration;
 mod alarm;
 mod audit;
+mod channels;
 mod command;
 mod commands;
 #[cfg(feature = "web")]
@@ -53,7 +54,8 @@ use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
 pub use crate::accounts::{
-    ApiToken, AuditEntry, Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry,
+    ApiToken, AuditEntry, Channel, ChannelEntry, Deletion, Going, Keeping, KeepingEntry,
+    MachineEntry, Removal, RunEntry,
 };
 pub use crate::activity::SessionEntry;
 pub use crate::jobs::{JobEntry, JobLine, JobProgress, Outcome};
@@ -61,9 +63,10 @@ pub(crate) use administration::Administration;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
     BackupIdentity, Cancel, CancelJob, Forget, Invite, Judge, ListApiTokens, ListAudit,
-    ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListRuns, ListSessions,
-    ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, Only, Prune, Remove, Rename, Resume,
-    Revoke, RevokeApiToken, Rights, Scrub, SetKeeping, SetQuota, ShowJob, Thin, WantedKeeping,
+    ListChannels, ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListRuns,
+    ListSessions, ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, Only, Prune, Remove,
+    RemoveChannel, Rename, Resume, Revoke, RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping,
+    SetQuota, ShowJob, TestChannel, Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -72,10 +75,10 @@ pub(crate) use commands::{described, is_command};
 #[cfg(feature = "web")]
 pub(crate) use described::Described;
 pub use entries::{
-    AlsoRepair, ApiTokens, Audit, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode, JobList,
-    JudgedEntry, Judgement, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories,
-    RepositoryEntry, Resumed, Runs, Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots,
-    Thinning,
+    AlsoRepair, ApiTokens, Audit, Channels, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode,
+    JobList, JudgedEntry, Judgement, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed,
+    Repositories, RepositoryEntry, Resumed, Runs, Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry,
+    Snapshots, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};

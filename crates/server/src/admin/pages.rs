@@ -55,7 +55,7 @@ impl Administration<'_> {
     }
 }
 
-fn refuse_without_pages() -> Result<(), ServerError> {
+pub(super) fn refuse_without_pages() -> Result<(), ServerError> {
     if cfg!(feature = "web") {
         return Ok(());
     }

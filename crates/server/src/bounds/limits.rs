@@ -41,6 +41,8 @@ pub struct Limits {
     pub shutdown: Duration,
     /// How often rules for keeping are applied, and what nothing needs is deleted.
     pub keep_house: Duration,
+    /// How often it is looked whether somebody is to be told how backups are.
+    pub look_for_notices: Duration,
 }
 
 impl Default for Limits {
@@ -62,6 +64,7 @@ impl Default for Limits {
             stalled: Duration::from_secs(60),
             shutdown: Duration::from_secs(4),
             keep_house: Duration::from_secs(3600),
+            look_for_notices: Duration::from_secs(120),
         }
     }
 }

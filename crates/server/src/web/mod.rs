@@ -32,6 +32,7 @@ mod settings;
 mod shared;
 mod token;
 mod visitor;
+mod watch;
 mod words;
 
 use std::sync::Arc;
@@ -57,6 +58,7 @@ use crate::bounds::source::Source;
 use crate::state::ServerState;
 use problem::Problem;
 use shared::Shared;
+pub(crate) use watch::watch;
 
 /// Threads that only pages need: one stretches passwords, so that guessing takes no more than one processor.
 pub(crate) const WORKERS: usize = 1;
@@ -89,6 +91,7 @@ impl Web {
             .route("/settings", get(settings::show))
             .route("/tokens", post(settings::make_token))
             .route("/tokens/revoke", post(settings::revoke_token))
+            .route("/notices/test", post(settings::test_channel))
             .route("/invites", post(settings::invite))
             .route("/look/{token}", get(look::begin))
             .route("/deletions/{number}/cancel", post(machine::cancel))

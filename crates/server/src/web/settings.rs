@@ -18,8 +18,8 @@ use super::visitor::{From, Sent, SignedIn};
 use super::words::time;
 use crate::accounts::InviteRequest;
 use crate::admin::{
-    Administration, ApiToken, AuditEntry, Invite, ListApiTokens, ListAudit, MakeApiToken, Pace,
-    RevokeApiToken, Scope,
+    Administration, ApiToken, AuditEntry, ChannelEntry, Invite, ListApiTokens, ListAudit,
+    ListChannels, MakeApiToken, Pace, RevokeApiToken, Scope, TestChannel,
 };
 
 /// Entries of the audit log that are shown.
@@ -51,9 +51,10 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let read = |on: &Administration<'_>| {
         let tokens = on.carry_out(&ListApiTokens {})?.tokens;
-        Ok((tokens, on.carry_out(&ListAudit { before: None, most: ENTRIES })?.entries))
+        let channels = on.carry_out(&ListChannels {})?.channels;
+        Ok((tokens, channels, on.carry_out(&ListAudit { before: None, most: ENTRIES })?.entries))
     };
-    let (tokens, entries) = shared.read(Pace::Quick, read).await?;
+    let (tokens, channels, entries) = shared.read(Pace::Quick, read).await?;
     let content = html! {
         h2 { "Let a machine in" }
         (inviting(&who))
@@ -61,6 +62,8 @@ pub(super) async fn show(
         p { "For programs such as Prometheus, and for who may only look. A token is shown once." }
         (token_list(&tokens, &who.token))
         (token_form(&who))
+        h2 { "Who is told" }
+        (channel_list(&channels, &who.token))
         h2 { "What was changed" }
         (audit(&entries))
     };
@@ -104,6 +107,29 @@ fn token_list(tokens: &[ApiToken], token: &str) -> Markup {
                 }
             }
         }
+    }
+}
+
+fn channel_list(channels: &[ChannelEntry], token: &str) -> Markup {
+    html! {
+        @if channels.is_empty() {
+            p class="notice look" { "Nobody is told when a backup fails." }
+        }
+        ul class="lights" {
+            @for one in channels {
+                li {
+                    span {}
+                    div {
+                        p { (name(&one.name)) ": " (one.kind) " to " (name(&one.to)) "." }
+                        (form("/notices/test", token, &html! {
+                            input type="hidden" name="name" value=(one.name);
+                            button class="quiet" { "Send a trial" }
+                        }))
+                    }
+                }
+            }
+        }
+        p class="faint" { code { "holdall admin notify NAME" } " on the server adds e-mail, a webhook, ntfy or a ping." }
     }
 }
 
@@ -186,6 +212,21 @@ pub(super) async fn revoke_token(
 ) -> Result<Response, Problem> {
     shared.ask(who.actor(source), RevokeApiToken { name: named.name }).await?;
     Ok(Redirect::to("/settings").into_response())
+}
+
+/// Sends a trial.
+pub(super) async fn test_channel(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    who: SignedIn,
+    Sent(named): Sent<Named>,
+) -> Result<Response, Problem> {
+    shared.ask(who.actor(source), TestChannel { name: named.name.clone() }).await?;
+    let content = html! {
+        p { "A trial was sent by " (name(&named.name)) ", and was taken. See whether it arrives." }
+        p { a href="/settings" { "Back to the settings" } }
+    };
+    Ok(who.page(&shared, "A trial", content))
 }
 
 /// Makes an invite, and shows it once.

@@ -6,6 +6,7 @@ mod deletions;
 mod identity;
 mod jobs;
 mod machines;
+mod notify;
 mod prune;
 mod quota;
 mod remove;
@@ -78,6 +79,7 @@ enum Verb {
     ApiToken(api_token::Args),
     Audit(audit::Args),
     Jobs(jobs::Args),
+    Notify(notify::Args),
 }
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
@@ -104,6 +106,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::ApiToken(args) => api_token::run(&args, &data, app),
         Verb::Audit(args) => audit::run(&args, &data, app),
         Verb::Jobs(args) => jobs::run(&args, &data, app),
+        Verb::Notify(args) => notify::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),
     }

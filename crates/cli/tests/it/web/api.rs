@@ -102,6 +102,9 @@ fn the_document_has_every_path_and_every_answer_is_as_it_says() {
         if matches!(name, "revoke" | "rename" | "remove" | "forget") {
             fields = json!({});
         }
+        if name == "set-channel" {
+            fields = json!({ "name": "x", "channel": { "kind": "webhook", "url": "http://127.0.0.1:1/x" } });
+        }
         if name.ends_with("job") {
             fields = json!({ "number": 1 });
         }
