@@ -135,7 +135,7 @@ pub struct RunEntry {
     pub report: RunReport,
 }
 
-/// Exit codes of backups that committed a snapshot: of all, of what could be read, and over damage.
+/// Exit codes of backups: all was done, some could not be read, something is damaged.
 const DONE: u8 = 0;
 const INCOMPLETE: u8 = 3;
 const DAMAGE: u8 = 20;
@@ -151,9 +151,9 @@ impl RunEntry {
         self.report.exit_code == DAMAGE
     }
 
-    /// Whether it committed a snapshot.
+    /// Whether it committed a snapshot: of one that did not, no items are told.
     pub fn has_committed(&self) -> bool {
-        matches!(self.report.exit_code, DONE | INCOMPLETE | DAMAGE)
+        self.report.items > 0
     }
 
     /// How it ended, in a few words; of one that went wrong as the end of a sentence.

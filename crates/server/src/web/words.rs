@@ -61,10 +61,10 @@ impl Known {
         }
     }
 
-    /// What the machine told of its last run, unless a snapshot came later, as from an older program.
-    pub(super) fn told(&self) -> Option<&RunEntry> {
+    /// What the machine told of its last run, unless a snapshot came later, as from an older program, or it is locked out.
+    fn told(&self) -> Option<&RunEntry> {
         let is_last = |told: &&RunEntry| self.newest_ns() <= Some(told.received_ns);
-        self.machine.last_run.as_ref().filter(is_last)
+        self.machine.last_run.as_ref().filter(|_| !self.machine.revoked).filter(is_last)
     }
 
     /// The same if it committed a snapshot.
@@ -75,7 +75,7 @@ impl Known {
     /// When the machine is to begin its next backup, as far as it told that with its last one.
     ///
     /// Untrusted: one that names a moment far away is late as one that names none.
-    pub(super) fn next_ns(&self) -> Option<i64> {
+    fn next_ns(&self) -> Option<i64> {
         let told = self.told_good()?;
         let ahead = |next_ns: &i64| next_ns.saturating_sub(told.received_ns);
         told.report.next_ns.filter(|next_ns| (1..FURTHEST_NS).contains(&ahead(next_ns)))
@@ -89,7 +89,8 @@ impl Known {
             );
         }
         let Some(newest_ns) = self.newest_ns() else {
-            let is_new = now_ns.saturating_sub(self.machine.created_ns) < LATE_NS;
+            let age_ns = now_ns.saturating_sub(self.machine.created_ns);
+            let is_new = age_ns < USUAL_NS + LATE_NS;
             return (if is_new { Light::Off } else { Light::Look }, "No backup yet".into());
         };
         let usual_ns = newest_ns.saturating_add(USUAL_NS);
@@ -104,7 +105,7 @@ impl Known {
 
     /// How the last run failed, if it did.
     fn failure(&self) -> Option<(Light, String)> {
-        let told = self.told().filter(|told| !self.machine.revoked && !told.is_good())?;
+        let told = self.told().filter(|told| !told.is_good())?;
         let light = if told.met_damage() { Light::Bad } else { Light::Look };
         Some((light, format!("Its last backup {}", told.outcome())))
     }
@@ -275,7 +276,7 @@ mod tests {
             started_ns: 1,
             milliseconds: 20_000,
             exit_code,
-            items: 1000,
+            items: if matches!(exit_code, 0 | 3 | 20) { 1000 } else { 0 },
             bytes: 3_000_000_000,
             sent_bytes: 5,
             problems: 0,
@@ -334,6 +335,28 @@ mod tests {
             "{sentence}"
         );
         assert_eq!(told(&[], report(1)).sentence(NOW_NS).0, Light::Look);
+    }
+
+    #[test]
+    fn a_new_machine_has_two_days_for_its_first_backup() {
+        for (age_hours, light) in [(1, Light::Off), (47, Light::Off), (49, Light::Look)] {
+            let mut known = known(&[]);
+            known.machine.created_ns = NOW_NS - age_hours * HOUR_NS;
+            assert_eq!(known.sentence(NOW_NS).0, light, "{age_hours}");
+        }
+    }
+
+    #[test]
+    fn what_a_revoked_machine_told_and_a_run_that_committed_nothing_add_nothing() {
+        let next_ns = Some(NOW_NS + HOUR_NS);
+        let mut revoked = told(&[1], RunReport { next_ns, ..report(0) });
+        revoked.machine.revoked = true;
+        let (_, sentence) = revoked.sentence(NOW_NS);
+        assert!(sentence.ends_with("are kept, 1.20 GB stored."), "{sentence}");
+        let damaged = RunReport { next_ns, items: 0, bytes: 0, ..report(20) };
+        let (light, sentence) = told(&[1], damaged).sentence(NOW_NS);
+        let expected = "Its last backup met damage. Backed up 60 minutes ago, 1.20 GB stored.";
+        assert_eq!((light, &*sentence), (Light::Bad, expected));
     }
 
     #[test]
