@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::house::{Machine, Outcome, Server, folder, small_tree, text};
-use crate::last_copy::{Place, copy_folder, records};
+use holdall_testkit::copy_folder;
+
+use crate::house::{Machine, Outcome, Server, files_below, folder, small_tree, text};
+use crate::last_copy::{Place, records};
 
 fn words(outcome: &Outcome) -> String {
     format!("{}{}", outcome.stdout, outcome.stderr)
@@ -173,17 +175,6 @@ fn a_folder_in_the_place_of_what_the_state_keeps_is_named_with_a_way_out() {
     }
     assert_eq!(found, 2);
     place.back_up(&place.machine).expect(0);
-}
-
-fn files_below(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir).unwrap().flatten() {
-        match entry.path() {
-            path if path.is_dir() => files.extend(files_below(&path)),
-            path => files.push(path),
-        }
-    }
-    files
 }
 
 /// A machine that is paired with a server and backed up there; and the folder of its repository.

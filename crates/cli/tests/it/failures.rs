@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Stdio;
 
+use holdall_testkit::copy_folder;
+
 use crate::house::{Machine, Outcome, Server, is_root, open_at_once, small_tree};
 use crate::mounts::namespace;
 
@@ -200,21 +202,10 @@ fn a_repository_that_was_rolled_back_is_damage_and_not_an_empty_list() {
     small_tree(source.as_ref());
     machine.init(&["-r", repo]);
     let old = machine.path("old");
-    let copy = |from: &str, to: &std::path::Path| {
-        assert!(
-            std::process::Command::new("cp")
-                .arg("-a")
-                .arg(from)
-                .arg(to)
-                .status()
-                .unwrap()
-                .success()
-        );
-    };
-    copy(repo, &old);
+    copy_folder(repo.as_ref(), &old);
     machine.ok(["backup", "-r", repo, source]);
     fs::remove_dir_all(repo).unwrap();
-    copy(old.to_str().unwrap(), repo.as_ref());
+    copy_folder(&old, repo.as_ref());
     machine.run(["snapshots", "-r", repo]).expect(20);
     machine.run(["check", "-r", repo]).expect(20);
     // It is told once more, and backed up all the same.

@@ -6,9 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use holdall_testkit::{Process, Slice};
+use holdall_testkit::{Process, Slice, copy_folder};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use tempfile::TempDir;
 
@@ -108,8 +107,7 @@ fn cases(sound: &Path) -> Vec<(PathBuf, Foreign)> {
 /// Copies a folder to a place where nothing of an earlier copy is left.
 pub(crate) fn copy(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
-    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
-    assert!(status.success());
+    copy_folder(from, to);
 }
 
 /// A machine with a repository that has something of everything, and a tree to back up into it.

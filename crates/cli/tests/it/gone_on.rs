@@ -4,10 +4,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use holdall_testkit::copy_folder;
 use tempfile::TempDir;
 
 use crate::house::{Machine, Outcome, folder, text};
-use crate::last_copy::{Place, copy_folder, cut, records, remove};
+use crate::last_copy::{Place, cut, records, remove};
 
 /// A machine with a backup, and a copy of its repository to which a copy of that machine writes.
 struct Apart {

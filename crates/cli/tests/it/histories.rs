@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use holdall_testkit::copy_folder;
+
 use crate::house::{Machine, Outcome, files_below};
-use crate::lost::{Attic, computer, copy, remove, snapshots};
+use crate::lost::{Attic, computer, remove, snapshots};
 
 const BOTH_THERE: &str = "follows the same record as another one";
 
@@ -41,13 +43,13 @@ fn set_back() -> (Attic, Machine, String) {
     let (mut attic, desk) = attic();
     back_up(&desk, "first").expect(0);
     attic.stop();
-    copy(&attic.data, &desk.path("older"));
+    copy_folder(&attic.data, &desk.path("older"));
     attic.start();
     back_up(&desk, "second").expect(0);
     let lost = newest(&desk);
     attic.stop();
     remove(&attic.data);
-    copy(&desk.path("older"), &attic.data);
+    copy_folder(&desk.path("older"), &attic.data);
     attic.start();
     (attic, desk, lost)
 }
@@ -154,7 +156,7 @@ fn two_copies_of_one_computer_go_on_in_one_history() {
     let (_attic, desk) = attic();
     let twin = computer();
     for folder in ["config", "cache", "source"] {
-        copy(&desk.path(folder), &twin.path(folder));
+        copy_folder(&desk.path(folder), &twin.path(folder));
     }
     for (copy, note) in [(&desk, "second"), (&twin, "third"), (&desk, "fourth"), (&twin, "fifth")] {
         back_up(copy, note).expect(0);

@@ -11,6 +11,7 @@ use holdall_crypto::{
 };
 use holdall_format::{Spare, Wrapping, WrappingKind, WrappingSet};
 use holdall_testkit::Process;
+pub(crate) use holdall_testkit::files_below;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -344,23 +345,6 @@ pub(crate) fn disk_bytes(dir: &Path) -> u64 {
 /// A path as an argument of a command.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
-}
-
-/// All files below a folder.
-pub(crate) fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let mut waiting = vec![dir.to_owned()];
-    let mut found = Vec::new();
-    while let Some(dir) = waiting.pop() {
-        let Ok(entries) = fs::read_dir(&dir) else { continue };
-        for entry in entries.flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => waiting.push(entry.path()),
-                Ok(kind) if kind.is_file() => found.push(entry.path()),
-                _ => {}
-            }
-        }
-    }
-    found
 }
 
 /// `command` run by another program with arguments, such as `ip netns exec NAME`; its environment

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use holdall_testkit::copy_folder;
 use tempfile::TempDir;
 
 use crate::house::{Machine, Outcome, Server, folder, small_tree, text};
@@ -304,11 +305,6 @@ fn a_record_of_a_copy_that_went_on_by_itself_takes_no_place() {
         let is_back = fs::read(newest(&copy)).unwrap() == fs::read(newest(&good)).unwrap();
         assert_eq!(is_back, !rotten.is_empty());
     }
-}
-
-pub(crate) fn copy_folder(from: &Path, to: &Path) {
-    let mut copying = std::process::Command::new("cp");
-    assert!(copying.arg("-a").arg(from).arg(to).status().unwrap().success());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdall_testkit::{
-    ChaosProxy, CompareOptions, FidelitySizes, Process, compare_trees, fidelity_tree,
+    ChaosProxy, CompareOptions, FidelitySizes, Process, compare_trees, copy_folder, fidelity_tree,
 };
 use serde_json::Value;
 
@@ -112,10 +112,6 @@ fn assert_whole(machine: &Machine) {
 /// Removes a tree with paths that may be longer than the system takes at once.
 pub(crate) fn remove(path: &Path) {
     assert!(Command::new("rm").arg("-rf").arg(path).status().unwrap().success());
-}
-
-pub(crate) fn copy(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
 }
 
 #[test]
@@ -261,12 +257,12 @@ fn a_server_that_was_rolled_back_is_told_when_it_is_paired_again() {
     let mut attic = Attic::with_desk(desk.path("data"), &desk);
     let source = source_of(&desk);
     attic.stop();
-    copy(&attic.data, &desk.path("older"));
+    copy_folder(&attic.data, &desk.path("older"));
     attic.start();
     desk.ok(["backup", &source, "--host", "desk"]);
     attic.stop();
     remove(&attic.data);
-    copy(&desk.path("older"), &attic.data);
+    copy_folder(&desk.path("older"), &attic.data);
     attic.lose(&KNOWN_TO_IT_ALONE);
     let told = desk.run(["pair", &attic.invite(&[]), "--again"]).expect(20);
     assert!(told.stderr.contains("rolled back"), "{}", told.stderr);
@@ -288,7 +284,7 @@ fn another_repository_of_that_name_is_not_taken_for_the_one_that_was() {
     assert!(gone.stderr.contains("nothing on this server proves"), "{}", gone.stderr);
 
     attic.stop();
-    copy(&repositories.join("other"), &repositories.join("desk"));
+    copy_folder(&repositories.join("other"), &repositories.join("desk"));
     attic.start();
     let swapped = desk.run(["pair", &attic.invite(&[]), "--again"]).expect(13);
     assert!(swapped.stderr.contains("nothing on this server proves"), "{}", swapped.stderr);
@@ -357,7 +353,7 @@ fn a_server_is_copied_and_moved_and_its_new_address_is_remembered() {
     desk.ok(["backup", &source]);
     server.process().terminate().unwrap();
     assert!(server.process().wait().unwrap().0.success());
-    copy(&desk.path("data"), &desk.path("another-disk"));
+    copy_folder(&desk.path("data"), &desk.path("another-disk"));
     remove(&desk.path("data"));
     desk.run(["backup", &source]).expect(14);
 

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use holdall_testkit::copy_folder;
+
 use crate::house::{Machine, Outcome, text};
-use crate::last_copy::{Place, copy_folder, cut, records, remove};
+use crate::last_copy::{Place, cut, records, remove};
 
 /// Two machines that back up to one directory. Both have seen all records, of which the second one is the newest of the
 /// first machine, and the last one the other's.

@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::Path;
 
+use holdall_testkit::copy_folder;
+
 use crate::house::{Machine, Server, folder, small_tree, text};
-use crate::last_copy::{Place, copy_folder, cut, records, remove};
+use crate::last_copy::{Place, cut, records, remove};
 
 const CONFIG: &str = "config";
 const SET: &str = "wrappings/0000000000000001";

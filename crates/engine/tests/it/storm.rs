@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_engine::{Run, backup, snapshots};
-use holdall_testkit::Random;
+use holdall_testkit::{Random, files_below};
 
 use crate::world::{World, verified};
 
@@ -74,18 +74,6 @@ fn assert_whole(path: &Path) {
     let (number, lines) = first.trim().split_once(' ').unwrap();
     let expected = whole(number.parse().unwrap(), lines.parse().unwrap());
     assert!(content.as_bytes() == expected, "{path:?} was torn");
-}
-
-fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap().flatten() {
-        match entry.file_type().unwrap() {
-            kind if kind.is_dir() => found.extend(files_below(&entry.path())),
-            kind if kind.is_file() => found.push(entry.path()),
-            _ => {}
-        }
-    }
-    found
 }
 
 #[test]
