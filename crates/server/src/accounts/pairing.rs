@@ -124,8 +124,7 @@ impl State {
         let id = MachineId::from_bytes(id);
         let chosen = (!wanted_name.is_empty()).then_some(wanted_name).or(invite.name.as_deref());
         let name = chosen.map_or_else(|| format!("machine-{:.8}", id.to_string()), str::to_owned);
-        let name = numbered(&name, |name| self.is_called(name));
-        check_machine_name(&name)?;
+        let name = self.free_name(&name)?;
         let taken = |name: &str| {
             self.owner_of(name).is_some() || self.former.contains_key(name) || is_stored(name)
         };
@@ -133,6 +132,14 @@ impl State {
         self.check_repository(&repository)?;
         let right = Right::default();
         Ok((id, Machine { name, repository, created_ns: now, right, keys: vec![fresh] }))
+    }
+
+    /// A machine's name, with a number behind it if another one has it.
+    pub(super) fn free_name(&self, wanted: &str) -> Result<String, ServerError> {
+        check_machine_name(wanted)?;
+        let name = numbered(wanted, |name| self.is_called(name));
+        check_machine_name(&name)?;
+        Ok(name)
     }
 
     fn is_revoked(&self, key: PublicKey) -> bool {

@@ -9,7 +9,6 @@ use holdall_protocol::FormerAccount;
 
 use super::invite::secret_hash;
 use super::machine::{InviteRow, Machine, MachineKey};
-use super::names::{check_machine_name, numbered};
 use super::{Accounts, State};
 use crate::ServerError;
 use crate::auth::rights::{Right, Role};
@@ -76,8 +75,7 @@ impl State {
         }
         self.check_repository(repository)?;
         let chosen = (!wanted_name.is_empty()).then_some(wanted_name).or(invite.name.as_deref());
-        let name = numbered(chosen.unwrap_or(repository), |name| self.is_called(name));
-        check_machine_name(&name)?;
+        let name = self.free_name(chosen.unwrap_or(repository))?;
         let created_ns = fresh.added_ns;
         let repository = repository.clone();
         let right = Right::default();

@@ -332,7 +332,10 @@ fn a_machine_is_found_by_name_by_id_and_by_the_beginning_of_its_id() {
     let world = World::new();
     let id = world.pair(&world.invite(), key(1), "desk").unwrap().machine.to_string();
     world.pair(&world.invite(), key(2), "lap").unwrap();
-    world.pair(&world.invite(), key(3), "lap").unwrap();
+    let third = world.pair(&world.invite(), key(3), "lap").unwrap();
+    assert_eq!((&third.name[..], &third.repository[..]), ("lap-2", "lap-2"));
+    // As servers of before let two be called.
+    world.accounts.state().machines.get_mut(&third.machine).unwrap().name = "lap".to_owned();
     for wanted in ["desk", &id, &id[..20]] {
         assert_eq!(world.accounts.machine_entry(wanted).unwrap().id, id, "{wanted}");
     }

@@ -43,7 +43,7 @@ fn a_request_that_breaks_a_rule_is_refused_with_its_reason() {
     for (request, word) in [
         (InviteRequest { repository: Some("../x".into()), ..Default::default() }, "name"),
         (InviteRequest { for_machine: Some("nobody".into()), ..Default::default() }, "nobody"),
-        (InviteRequest { addresses: vec!["nowhere".into()], ..Default::default() }, "HOST:PORT"),
+        (InviteRequest { addresses: vec!["nowhere:".into()], ..Default::default() }, "HOST:PORT"),
         (InviteRequest { name: Some("a\nb".into()), ..Default::default() }, "line"),
     ] {
         let made = world.admin(&admin::Invite { request: request.clone() });
