@@ -34,6 +34,11 @@ impl ReadSessions {
         self.lock().remove(session).unwrap_or(*session)
     }
 
+    /// Whether none is open.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Asks in a session, and once more in another that `open` gives if it has lapsed.
     ///
     /// # Errors

@@ -70,6 +70,10 @@ pub trait Repository: Send + Sync {
         false
     }
 
+    /// Gives back what keeps others from writing, where no session is open: the next question takes it again. For who
+    /// stays for long and asks seldom.
+    fn rest(&self) {}
+
     /// Tells for each id, in order, whether it must be put: `true` for missing. An id is there only
     /// if it is closed or this machine put it in a session that has not lapsed.
     ///

@@ -51,7 +51,8 @@ enum Source {
 /// [`Repository`] on a directory, for one machine.
 ///
 /// Describing and listing records need no lease. A read session takes the lease together with other
-/// readers, everything that writes takes it alone; it is given back when this is dropped.
+/// readers, everything that writes takes it alone; it is given back when this is dropped, and what only reads
+/// gives it back when it rests.
 pub struct EmbeddedRepository {
     layout: Layout,
     source: Source,
@@ -202,13 +203,25 @@ impl Repository for EmbeddedRepository {
             SessionPurpose::Backup { .. } => Access::Write,
             SessionPurpose::Read => Access::Read,
         };
-        let grant = self.store(access)?.open_session(&self.machine, purpose)?;
+        let store = self.store(access)?;
+        let grant = store.open_session(&self.machine, purpose)?;
         self.reading.opened(purpose, &grant);
         Ok(grant)
     }
 
     fn is_here(&self) -> bool {
         true
+    }
+
+    fn rest(&self) {
+        if let Source::Place(place) = &self.source {
+            let mut open = place.lock();
+            // Who opens a session holds the store while it is noted.
+            let is_idle = |store: &mut Arc<Store>| {
+                !store.can_write() && Arc::strong_count(store) == 1 && self.reading.is_empty()
+            };
+            drop(open.take_if(is_idle));
+        }
     }
 
     fn missing(&self, session: &SessionId, ids: &[ObjectId]) -> Result<Vec<bool>, RepositoryError> {

@@ -13,6 +13,7 @@ mod keeping;
 mod pruning;
 mod quota;
 mod repair;
+mod resting;
 mod unread;
 mod world;
 mod wrappings;
