@@ -53,6 +53,7 @@ pub use browse::diff::{ChangedEntry, DiffSummary, diff};
 pub use browse::find::{FoundEntry, find};
 pub use browse::history::{Version, history};
 pub use browse::listing::{ListedEntry, list};
+pub use browse::viewer::{FileView, Viewer};
 pub use cache::private_folder::make_private;
 pub use compact::{CompactReport, compact};
 pub use compare::{CompareOptions, CompareReport, Difference, compare};

@@ -62,13 +62,46 @@ impl<S: NodeSource> ContentReader<S> {
                 let chunk = len_bytes.map(|len_bytes| ChunkRef { id, len_bytes });
                 return chunk.filter(|chunk| chunk.check().is_ok()).map(Some).ok_or(misplaced);
             };
-            let below = self.open(id, len_bytes, level)?;
-            if let Some(list) = self.lists.last_mut() {
-                list.items.next();
-            }
-            self.lists.push(below);
+            self.descend(id, len_bytes, level)?;
         }
         Ok(None)
+    }
+
+    /// Steps past whole chunks as long as the next `bytes` cover them, without opening a list that they cover; gives
+    /// how many of these bytes are left, which lie in the next chunk.
+    ///
+    /// # Errors
+    /// As [`ContentReader::next`].
+    pub fn skip(&mut self, mut bytes: u64) -> Result<u64, TreeError<S::Error>> {
+        while let Some(list) = self.lists.last_mut() {
+            let Some(&(id, len_bytes)) = list.items.as_slice().first() else {
+                self.lists.pop();
+                continue;
+            };
+            if let Some(left) = bytes.checked_sub(len_bytes) {
+                bytes = left;
+                list.items.next();
+                continue;
+            }
+            let Some(level) = list.level else { break };
+            self.descend(id, len_bytes, level)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Goes on in the list that is the next item.
+    fn descend(
+        &mut self,
+        id: ObjectId,
+        len_bytes: u64,
+        level: u8,
+    ) -> Result<(), TreeError<S::Error>> {
+        let below = self.open(id, len_bytes, level)?;
+        if let Some(list) = self.lists.last_mut() {
+            list.items.next();
+        }
+        self.lists.push(below);
+        Ok(())
     }
 
     /// Reads a list node of that level, or of any if it is [`u8::MAX`].

@@ -29,13 +29,13 @@ pub struct FoundEntry<'a> {
 }
 
 /// Whether an entry at an absolute path is looked for.
-type Wanted<'a> = dyn Fn(&[u8], &Entry) -> bool + 'a;
+pub(super) type Wanted<'a> = dyn Fn(&[u8], &Entry) -> bool + 'a;
 
 /// Most matches of a snapshot that are kept to compare the next one of its series with.
 const MATCHES_MAX: usize = 100_000;
 
 /// Where matches go.
-type Visit<'a> = dyn FnMut(&Snapshot, FoundEntry<'_>) -> Result<(), EngineError> + 'a;
+pub(super) type Visit<'a> = dyn FnMut(&Snapshot, FoundEntry<'_>) -> Result<(), EngineError> + 'a;
 
 /// What is kept of an entry that matches.
 struct Match {
@@ -89,16 +89,19 @@ fn find_keeping(
 ) -> Result<(), EngineError> {
     access.reading(|session| {
         let cache = open_node_cache(access);
-        let search = Search { access, session, cache, wanted, run, most };
-        let mut by_series: HashMap<SeriesId, Searched> = HashMap::new();
-        for snapshot in snapshots {
-            let before = by_series.remove(&snapshot.series);
-            if let Some(matches) = search.snapshot(snapshot, before, visit)? {
-                by_series.insert(snapshot.series, Searched { root: snapshot.root, matches });
-            }
-        }
-        Ok(())
+        Search { access, session, cache, wanted, run, most }.all(snapshots, visit)
     })
+}
+
+/// The same for who has a session and a cache open.
+pub(super) fn find_in(
+    (access, session, cache): (&UnlockedRepository, SessionId, SharedNodeCache),
+    snapshots: &[&Snapshot],
+    wanted: &Wanted<'_>,
+    run: &Run,
+    visit: &mut Visit<'_>,
+) -> Result<(), EngineError> {
+    Search { access, session, cache, wanted, run, most: MATCHES_MAX }.all(snapshots, visit)
 }
 
 /// What every search of one snapshot needs.
@@ -118,6 +121,18 @@ type Matches = Option<BTreeMap<PathKey, Match>>;
 impl Search<'_> {
     fn nodes(&self) -> Nodes {
         Nodes::with_cache(self.access, self.session, Arc::clone(&self.cache))
+    }
+
+    /// Searches one snapshot after the other.
+    fn all(&self, snapshots: &[&Snapshot], visit: &mut Visit<'_>) -> Result<(), EngineError> {
+        let mut by_series: HashMap<SeriesId, Searched> = HashMap::new();
+        for snapshot in snapshots {
+            let before = by_series.remove(&snapshot.series);
+            if let Some(matches) = self.snapshot(snapshot, before, visit)? {
+                by_series.insert(snapshot.series, Searched { root: snapshot.root, matches });
+            }
+        }
+        Ok(())
     }
 
     /// Shows the matches of a snapshot, and gives them unless they are too many.

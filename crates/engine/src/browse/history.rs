@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use holdall_format::{MachineId, ObjectId};
-use holdall_tree::{Entry, PathKey, lookup};
+use holdall_tree::{Entry, NodeSource, PathKey, lookup};
 
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::key_of;
@@ -38,8 +38,8 @@ pub fn history<'a>(
     access.reading(|session| history_in(Nodes::open(access, session), snapshots, &key, run))
 }
 
-fn history_in<'a>(
-    mut nodes: Nodes,
+pub(super) fn history_in<'a>(
+    mut nodes: impl NodeSource<Error = EngineError>,
     snapshots: &[&'a Snapshot],
     key: &PathKey,
     run: &Run,

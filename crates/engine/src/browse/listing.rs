@@ -1,6 +1,6 @@
 //! What a snapshot holds at a path.
 
-use holdall_tree::{Cursor, Entry, EntryKind};
+use holdall_tree::{Cursor, Entry, EntryKind, NodeSource};
 
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::{key_of, no_path};
@@ -37,8 +37,8 @@ pub fn list(
     })
 }
 
-fn list_in(
-    mut cursor: Cursor<Nodes>,
+pub(super) fn list_in(
+    mut cursor: Cursor<impl NodeSource<Error = EngineError>>,
     snapshot: &Snapshot,
     path: &[u8],
     recursive: bool,

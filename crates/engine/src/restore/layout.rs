@@ -76,6 +76,25 @@ impl Layout {
         Self::Sparse(runs.collect())
     }
 
+    /// What lies at `offset` of a file of `size` bytes: where in the content its data starts, or nothing for a hole; and
+    /// for how many bytes that goes on.
+    pub(crate) fn at(&self, offset: u64, size: u64) -> (Option<u64>, u64) {
+        let left = size.saturating_sub(offset);
+        let runs = match self {
+            Self::Dense => return (Some(offset), left),
+            Self::Sparse(runs) => runs,
+        };
+        let next = runs.partition_point(|run| run.file_at + run.len_bytes <= offset);
+        match runs.get(next) {
+            None => (None, left),
+            Some(run) if run.file_at > offset => (None, left.min(run.file_at - offset)),
+            Some(run) => {
+                let inside = offset - run.file_at;
+                (Some(run.content_at + inside), left.min(run.len_bytes - inside))
+            }
+        }
+    }
+
     /// Where `len` bytes that start at `position` of the content belong: pieces of them, with
     /// their offsets in the file.
     pub(crate) fn places(&self, position: u64, len: usize) -> Vec<(Range<usize>, u64)> {
@@ -121,6 +140,18 @@ mod tests {
         assert_eq!(layout.places(0, 12), [(0..4, 10), (4..10, 50), (10..12, 98)]);
         assert_eq!(layout.places(3, 2), [(0..1, 13), (1..2, 50)]);
         assert_eq!(layout.places(4, 6), [(0..6, 50)]);
+    }
+
+    #[test]
+    fn at_every_offset_of_a_sparse_file_is_data_or_a_hole() {
+        let layout = Layout::of(&entry(100, 12, Some(vec![(10, 4), (50, 6), (98, 2)]))).unwrap();
+        let at = |offset| layout.at(offset, 100);
+        assert_eq!(
+            [at(0), at(10), at(13), at(14)],
+            [(None, 10), (Some(0), 4), (Some(3), 1), (None, 36)]
+        );
+        assert_eq!([at(50), at(99), at(100)], [(Some(4), 6), (Some(11), 1), (None, 0)]);
+        assert_eq!(Layout::Dense.at(7, 10), (Some(7), 3));
     }
 
     #[test]

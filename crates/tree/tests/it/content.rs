@@ -98,3 +98,40 @@ fn a_list_node_in_the_place_of_another_is_refused() {
         assert!(read_content(&mut swapped, &content).is_err());
     }
 }
+
+#[test]
+fn any_byte_is_reached_by_opening_a_node_of_each_level() {
+    let chunks = chunks(30_000);
+    let (content, nodes) = build_content(&chunks);
+    let mut start = 0;
+    for (number, chunk) in chunks.iter().enumerate() {
+        let len = u64::from(chunk.len_bytes);
+        if number % 997 == 0 || number + 1 == chunks.len() {
+            let mut counted = Counted { nodes: nodes.clone(), opened: 0 };
+            let mut reader = ContentReader::new(&mut counted, &content);
+            assert_eq!(reader.skip(start + len - 1), Ok(len - 1));
+            assert_eq!(reader.next(), Ok(Some(*chunk)));
+            assert!(counted.opened <= 4, "{} nodes for chunk {number}", counted.opened);
+        }
+        start += len;
+    }
+    let mut all = nodes.clone();
+    let mut reader = ContentReader::new(&mut all, &content);
+    assert_eq!(reader.skip(start + 5), Ok(5));
+    assert_eq!(reader.next(), Ok(None));
+}
+
+/// Counts the nodes that are asked for.
+struct Counted {
+    nodes: Nodes,
+    opened: usize,
+}
+
+impl NodeSource for Counted {
+    type Error = Missing;
+
+    fn node(&mut self, id: &ObjectId) -> Result<std::sync::Arc<Node>, Missing> {
+        self.opened += 1;
+        self.nodes.node(id)
+    }
+}
