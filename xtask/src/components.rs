@@ -11,7 +11,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 18] = [
+const COMPONENTS: [Component; 20] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -27,6 +27,8 @@ const COMPONENTS: [Component; 18] = [
     Component { program: "strace", package: "strace" },
     Component { program: "fio", package: "fio" },
     Component { program: "chromium", package: "chromium" },
+    Component { program: "rclone", package: "rclone" },
+    Component { program: "cadaver", package: "cadaver" },
     Component { program: "ip", package: "iproute2" },
     Component { program: "cc", package: "gcc" },
     Component { program: "iperf3", package: "iperf3" },

@@ -23,6 +23,7 @@ const PAGES: &str = "holdall-pages";
 const LAB: &str = "holdall-lab";
 const DIAGNOSIS: &str = "holdall-diagnosis";
 const STATE: &str = "holdall-state";
+const BROWSE: &str = "holdall-browse";
 const SERVER: &str = "holdall-server";
 const CLI: &str = "holdall";
 const SYS: &str = "holdall-sys";
@@ -30,15 +31,15 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 15] = [
+const PRODUCT: [&str; 16] = [
     FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, PAGES, LAB, DIAGNOSIS, STATE,
-    SERVER, CLI, SYS, TESTKIT,
+    BROWSE, SERVER, CLI, SYS, TESTKIT,
 ];
 
 /// Crates that work without keys, over any number of steps.
 const KEYLESS: [&str; 6] = [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB];
 /// Crates that hold keys or names.
-const KEYED: [&str; 5] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE];
+const KEYED: [&str; 6] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE, BROWSE];
 
 /// Who may depend on `package`; the empty list means only in tests.
 fn dependents(package: &str) -> &'static [&'static str] {
@@ -48,12 +49,12 @@ fn dependents(package: &str) -> &'static [&'static str] {
         TREE => &[ENGINE],
         PROTOCOL => &[REPOSITORY, ENGINE, DIAGNOSIS, STATE, SERVER, CLI],
         REPOSITORY => &[SERVER, ENGINE, STATE, CLI],
-        METER => &[PROTOCOL, REPOSITORY, ENGINE, LAB, DIAGNOSIS, STATE, SERVER, CLI],
-        PAGES => &[LAB, ENGINE, SERVER, CLI],
+        METER => &[PROTOCOL, REPOSITORY, ENGINE, LAB, DIAGNOSIS, STATE, BROWSE, SERVER, CLI],
+        PAGES => &[LAB, ENGINE, BROWSE, SERVER, CLI],
         LAB => &[DIAGNOSIS, STATE, SERVER, CLI],
-        ENGINE => &[DIAGNOSIS, STATE, CLI],
+        ENGINE => &[DIAGNOSIS, STATE, BROWSE, CLI],
         DIAGNOSIS => &[STATE, CLI],
-        STATE | SERVER => &[CLI],
+        STATE | BROWSE | SERVER => &[CLI],
         TESTKIT => &[BENCH],
         _ => &[],
     }

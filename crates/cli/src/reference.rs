@@ -54,10 +54,14 @@ const VARIABLES: [(&str, &str); 26] = [
     ("NO_COLOR", "Uses no colours if it is not empty, as `--no-color`."),
 ];
 /// Those that libraries and systemd read or set.
-const OTHERS_VARIABLES: [(&str, &str); 3] = [
+const OTHERS_VARIABLES: [(&str, &str); 4] = [
     ("JOURNAL_STREAM", "Set by systemd: lines of the server's log then begin without a time."),
     ("TMPDIR", "The folder for temporary files, if not `/tmp`."),
     ("TZ", "The time zone in which times are shown and read, by name or as in POSIX."),
+    (
+        "WAYLAND_DISPLAY",
+        "As `DISPLAY`, set by a desktop: `holdall browse` opens a browser only where one of them is.",
+    ),
 ];
 
 /// The page as the code has it.

@@ -2,6 +2,7 @@
 
 mod admin;
 pub(crate) mod backup;
+mod browse;
 mod check;
 mod compact;
 mod completions;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     History(history::Args),
     Restore(Box<restore::Args>),
     Dump(dump::Args),
+    Browse(browse::Args),
     Tag(tag::Args),
     Key(key::Args),
     Check(check::Args),
@@ -110,6 +112,7 @@ impl Command {
             Self::History(args) => history::run(&args, app),
             Self::Restore(args) => restore::run(*args, app),
             Self::Dump(args) => dump::run(&args, app),
+            Self::Browse(args) => browse::run(&args, app),
             Self::Tag(args) => tag::run(&args, app),
             Self::Key(args) => key::run(&args, app),
             Self::Check(args) => check::run(&args, app),

@@ -13,6 +13,7 @@ mod admin;
 mod all_series;
 mod audits;
 mod beginning;
+mod browse;
 mod canary;
 mod clocks;
 mod closed_folders;

@@ -1,0 +1,152 @@
+//! Restoring what was ticked: as `holdall restore` does, one thing after the other, beside the pages.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::extract::State;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use holdall_engine::{EntryKind, Overwrite};
+use holdall_meter::{counted, size};
+use holdall_pages::form;
+use maud::{Markup, html};
+
+use super::{On, entry_at, shown};
+use crate::jobs::{Job, Wish, lock};
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::{names, times};
+
+/// How often a page of a restore under way is shown anew.
+const REFRESH: (&str, &str) = ("refresh", "2");
+
+/// Begins the restore of what was ticked.
+pub(crate) async fn begin(State(shared): On, body: Bytes) -> Result<Response, Problem> {
+    let fields = checked(&shared, &body)?;
+    let number = Arc::clone(&shared)
+        .ask(move |asked, _| {
+            let wish = wish_of(asked, &fields)?;
+            let day = times::day(asked.clock.now_ns());
+            asked.jobs.begin(&asked.access, day, wish)
+        })
+        .await?;
+    Ok(led_to(number))
+}
+
+/// The fields of a form of these pages.
+fn checked(shared: &Shared, body: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Problem> {
+    let fields = names::fields(&String::from_utf8_lossy(body));
+    let token = names::field(&fields, "token").unwrap_or_default();
+    match shared.door.knows_form(token) {
+        true => Ok(fields),
+        false => Err(Problem::forbidden("That form is not of these pages. Load the page again.")),
+    }
+}
+
+fn led_to(number: usize) -> Response {
+    let to = HeaderValue::from_str(&format!("/restores/{number}"));
+    let to = to.unwrap_or(HeaderValue::from_static("/restores"));
+    (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()
+}
+
+fn wish_of(shared: &Shared, fields: &[(String, Vec<u8>)]) -> Result<Wish, Problem> {
+    let field = |name| names::field(fields, name).unwrap_or_default();
+    let listing = shared.listing()?;
+    let snapshot = listing.snapshot(&String::from_utf8_lossy(field("snapshot")))?;
+    let ticked = fields.iter().filter(|(name, _)| name == "item");
+    let paths = ticked.map(|(_, text)| names::decode(&String::from_utf8_lossy(text)));
+    let items = paths.map(|path| {
+        let entry = entry_at(shared, snapshot, &path)?;
+        Ok((path, entry.kind == EntryKind::Directory))
+    });
+    let items = items.collect::<Result<Vec<_>, Problem>>()?;
+    if items.is_empty() {
+        return Err(Problem::wrong("Nothing was ticked."));
+    }
+    if items.iter().any(|(path, _)| path == b"/") {
+        return Err(Problem::wrong("Tick what is in a folder, not all of a snapshot."));
+    }
+    let folder = match field("where") {
+        b"place" => None,
+        b"folder" => Some(PathBuf::from(OsStr::from_bytes(field("folder")))),
+        _ => return Err(Problem::wrong("Where to? Choose one of the two.")),
+    };
+    if folder.as_ref().is_some_and(|folder| !folder.is_absolute()) {
+        return Err(Problem::wrong("Name the folder from / on."));
+    }
+    let overwrite = (field("replace") == b"yes").then_some(Overwrite::Always);
+    Ok(Wish { snapshot: snapshot.clone(), items, folder, overwrite })
+}
+
+/// All restores of this run.
+pub(crate) async fn list(State(shared): On) -> Response {
+    let jobs = shared.jobs.all();
+    let content = html! {
+        @if jobs.is_empty() { p { "None yet. Tick what you want in a folder." } }
+        ul {
+            @for job in jobs.iter().rev() {
+                li { a href=(format!("/restores/{}", job.number)) { (heading(job)) } }
+            }
+        }
+    };
+    shared.page("Restores", &content)
+}
+
+fn heading(job: &Job) -> Markup {
+    let rest = job.wish.items.len().saturating_sub(1);
+    html! {
+        @if let Some((first, _)) = job.wish.items.first() { (shown(first)) }
+        @if rest > 0 { " and " (rest) " more" }
+        ", of " (times::local(job.wish.snapshot.taken_ns()))
+    }
+}
+
+/// How far a restore is; without a script, the browser looks again by itself.
+pub(crate) async fn show(State(shared): On, uri: Uri) -> Result<Response, Problem> {
+    let job = shared.jobs.find(names::plain_last(uri.path()))?;
+    let has_ended = job.has_ended.load(Ordering::Acquire);
+    let page = shared.page("Restore", &progress(&shared, &job, has_ended));
+    Ok(if has_ended { page } else { ([REFRESH], page).into_response() })
+}
+
+fn progress(shared: &Shared, job: &Job, has_ended: bool) -> Markup {
+    let told = lock(&job.told);
+    let (items, bytes) =
+        (job.run.items.load(Ordering::Relaxed), job.run.bytes.load(Ordering::Relaxed));
+    let left = job.wish.items.len() - told.len();
+    let is_well = left == 0 && told.iter().all(|one| one.is_well);
+    let stop = format!("/restores/{}/stop", job.number);
+    html! {
+        p { (heading(job)) }
+        @if !has_ended {
+            p class="notice" { "Under way: " (counted(items, "item")) ", " (size(bytes)) "." }
+            (form(&stop, shared.door.form(), &html! { button class="quiet" { "Stop" } }))
+        } @else if is_well { p class="notice" { "Done." } }
+        @else if left > 0 { p class="notice look" { "Stopped: " (left) " not restored." } }
+        @else { p class="notice bad" { "Not everything could be restored." } }
+        ul {
+            @for one in told.iter() {
+                li {
+                    (shown(&one.path)) ": " (holdall_format::OneLine(&one.words).to_string())
+                    @if !one.problems.is_empty() {
+                        ul { @for problem in &one.problems { li { (holdall_format::OneLine(problem).to_string()) } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Stops one. What was restored stays.
+pub(crate) async fn stop(State(shared): On, uri: Uri, body: Bytes) -> Result<Response, Problem> {
+    checked(&shared, &body)?;
+    let path = uri.path().strip_suffix("/stop").unwrap_or_default();
+    let job = shared.jobs.find(names::plain_last(path))?;
+    job.run.stop();
+    Ok(led_to(job.number))
+}

@@ -1,0 +1,126 @@
+//! A folder as a zip archive, for computers that have nothing else. Names are written so that no system takes them for
+//! more than a name; devices, pipes and sockets are left out.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use holdall_engine::{Content, EngineError, Entry, EntryKind, ListedEntry, Run, Snapshot, Viewer};
+use jiff::Timestamp;
+use zip::write::{SimpleFileOptions, StreamWriter};
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+use super::download::{archive_name, header};
+use super::{On, Place, entry_at};
+use crate::problem::Problem;
+use crate::{names, stream};
+
+/// Bytes that are read at once.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// An archive that is being written.
+struct Archive<'a, W: Write> {
+    viewer: &'a Viewer,
+    /// How long the path of the folder is.
+    top: usize,
+    out: ZipWriter<StreamWriter<W>>,
+}
+
+/// A folder as a zip archive.
+pub(crate) async fn send(State(shared): On, uri: Uri) -> Result<Response, Problem> {
+    let place = Place::of(&uri)?;
+    let name = archive_name(&place, ".zip");
+    let asked = place.path.clone();
+    let (snapshot, viewer) = shared
+        .ask(move |shared, _| {
+            let snapshot = shared.listing()?.snapshot(&place.id)?.clone();
+            match entry_at(shared, &snapshot, &place.path)?.kind {
+                EntryKind::Directory => Ok((snapshot, shared.viewer()?)),
+                _ => Err(Problem::wrong("That is no folder.")),
+            }
+        })
+        .await?;
+    let permit = shared.stream().await?;
+    let body = stream::body(permit, move |sink| {
+        let written = write(&viewer, &snapshot, &asked, stream::gathered(sink));
+        written.map_err(|error| error.to_string())
+    })?;
+    let headers = [(CONTENT_TYPE, header("application/zip")), (CONTENT_DISPOSITION, name)];
+    Ok((headers, body).into_response())
+}
+
+/// Writes all that is in a folder.
+fn write(
+    viewer: &Arc<Viewer>,
+    snapshot: &Snapshot,
+    path: &[u8],
+    out: impl Write,
+) -> Result<(), EngineError> {
+    let top = if path == b"/" { 0 } else { path.len() };
+    let mut archive = Archive { viewer, top, out: ZipWriter::new_stream(out) };
+    let mut add = |listed: ListedEntry<'_>| archive.add(listed.path, listed.entry);
+    viewer.list(snapshot, path, true, &Run::new(), &mut add)?;
+    let mut out = archive.out.finish().map_err(failed)?;
+    out.flush().map_err(|error| EngineError::io("sending an archive", error))
+}
+
+impl<W: Write> Archive<'_, W> {
+    fn add(&mut self, path: &[u8], entry: &Entry) -> Result<(), EngineError> {
+        let below = path.get(self.top + 1..).unwrap_or_default();
+        let name: Vec<_> = below.split(|byte| *byte == b'/').map(names::portable).collect();
+        let name = name.join("/");
+        let options = options(entry);
+        match (entry.kind, &entry.content) {
+            (EntryKind::Directory, _) => self.out.add_directory(name, options).map_err(failed),
+            (EntryKind::File, _) => {
+                self.out.start_file(name, options).map_err(failed)?;
+                self.file(path, entry)
+            }
+            (EntryKind::Symlink, Content::Inline(target)) => match std::str::from_utf8(target) {
+                Ok(target) => self.out.add_symlink(name, target, options).map_err(failed),
+                Err(_) => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&mut self, path: &[u8], entry: &Entry) -> Result<(), EngineError> {
+        let file = self.viewer.file(path, entry.clone())?;
+        let mut at = 0;
+        loop {
+            let piece = self.viewer.read(&file, at, PIECE_BYTES)?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            at += piece.len() as u64;
+            let written = self.out.write_all(&piece);
+            written.map_err(|error| EngineError::io("sending an archive", error))?;
+        }
+    }
+}
+
+fn options(entry: &Entry) -> SimpleFileOptions {
+    let time = Timestamp::from_second(entry.mtime.secs).ok();
+    let time = time.map(|time| time.to_zoned(jiff::tz::TimeZone::system()).datetime());
+    // Before 1980 there is no time in a zip.
+    let time = time.and_then(|time| {
+        let year = u16::try_from(time.year()).ok()?;
+        let [month, day, hour, minute, second] =
+            [time.month(), time.day(), time.hour(), time.minute(), time.second()]
+                .map(|number| u8::try_from(number).unwrap_or_default());
+        DateTime::from_date_and_time(year, month, day, hour, minute, second).ok()
+    });
+    SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .compression_level(Some(1))
+        .last_modified_time(time.unwrap_or_default())
+        .unix_permissions(entry.mode & 0o777)
+        .large_file(entry.size >= u64::from(u32::MAX / 2))
+}
+
+fn failed(error: zip::result::ZipError) -> EngineError {
+    EngineError::io("sending an archive", io::Error::other(error))
+}

@@ -1,0 +1,195 @@
+//! What all pages share: the repository, the list of its snapshots, one viewer, and who may ask at the same time.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use axum::response::{Html, IntoResponse, Response};
+use holdall_engine::{EngineError, Listed, Run, Snapshot, UnlockedRepository, Viewer};
+use holdall_pages::Page;
+use holdall_sys::Clock;
+use maud::{Markup, html};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::door::Door;
+use crate::guard::Hosts;
+use crate::jobs::{Jobs, lock};
+use crate::problem::Problem;
+
+/// Questions that are answered at the same time.
+const QUESTIONS: usize = 8;
+/// Files and archives that are sent at the same time.
+const STREAMS: usize = 16;
+/// How long the list of snapshots is taken for the newest.
+const LISTED_FOR: Duration = Duration::from_secs(3);
+/// How long the repository is kept from others after the last question.
+const RESTS_AFTER: Duration = Duration::from_secs(3);
+
+/// The snapshots of a repository.
+pub(crate) struct Listing {
+    pub(crate) listed: Listed,
+    by_id: HashMap<String, usize>,
+    /// By the folder that it is in WebDAV, once somebody asked for one.
+    by_folder: OnceLock<HashMap<String, usize>>,
+}
+
+impl Listing {
+    fn of(listed: Listed) -> Self {
+        let ids = listed.snapshots.iter().enumerate();
+        let by_id = ids.map(|(at, one)| (one.id.to_string(), at)).collect();
+        Self { by_id, by_folder: OnceLock::new(), listed }
+    }
+
+    /// The snapshot that `folder_of` gives that name.
+    pub(crate) fn in_folder(
+        &self,
+        name: &str,
+        folder_of: impl Fn(&Snapshot) -> String,
+    ) -> Option<&Snapshot> {
+        let all = || self.snapshots().iter().enumerate().map(|(at, one)| (folder_of(one), at));
+        let by_folder = self.by_folder.get_or_init(|| all().collect());
+        by_folder.get(name).and_then(|at| self.snapshots().get(*at))
+    }
+
+    /// Oldest first.
+    pub(crate) fn snapshots(&self) -> &[Snapshot] {
+        &self.listed.snapshots
+    }
+
+    /// The snapshot of that id.
+    ///
+    /// # Errors
+    /// 404 if there is none.
+    pub(crate) fn snapshot(&self, id: &str) -> Result<&Snapshot, Problem> {
+        let found = self.by_id.get(id).and_then(|at| self.listed.snapshots.get(*at));
+        found.ok_or_else(|| Problem::not_found("There is no such snapshot, or not any more."))
+    }
+}
+
+/// What all pages share.
+pub(crate) struct Shared {
+    pub(crate) access: Arc<UnlockedRepository>,
+    /// The repository as people write it.
+    pub(crate) name: String,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) door: Door,
+    pub(crate) hosts: Hosts,
+    pub(crate) jobs: Jobs,
+    listing: Mutex<Option<(Instant, Arc<Listing>)>>,
+    viewer: Mutex<Option<Arc<Viewer>>>,
+    used: Mutex<Instant>,
+    questions: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+}
+
+/// Stops what nobody waits for any more.
+struct StopOnDrop(Arc<Run>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        access: Arc<UnlockedRepository>,
+        name: String,
+        clock: Arc<dyn Clock>,
+        door: Door,
+        hosts: Hosts,
+    ) -> Self {
+        Self {
+            access,
+            name,
+            clock,
+            door,
+            hosts,
+            jobs: Jobs::default(),
+            listing: Mutex::default(),
+            viewer: Mutex::default(),
+            used: Mutex::new(Instant::now()),
+            questions: Arc::new(Semaphore::new(QUESTIONS)),
+            streams: Arc::new(Semaphore::new(STREAMS)),
+        }
+    }
+
+    /// Has a question answered on a plain thread; its run is stopped if nobody waits for the answer any more.
+    pub(crate) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self, &Run) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let permit = Arc::clone(&self.questions).acquire_owned().await;
+        let permit = permit.map_err(|_| Problem::busy())?;
+        let (shared, run) = (Arc::clone(self), Arc::new(Run::new()));
+        let watched = StopOnDrop(Arc::clone(&run));
+        let asked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work(&shared, &run)
+        });
+        let answer = asked.await;
+        drop(watched);
+        answer.map_err(|_| Problem::busy())?
+    }
+
+    /// Room for something that is sent for a while.
+    pub(crate) async fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.streams).acquire_owned().await.map_err(|_| Problem::busy())
+    }
+
+    /// The snapshots as they are now, or were a moment ago.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub(crate) fn listing(&self) -> Result<Arc<Listing>, EngineError> {
+        let mut listing = lock(&self.listing);
+        match &*listing {
+            Some((at, known)) if at.elapsed() < LISTED_FOR => Ok(Arc::clone(known)),
+            _ => {
+                let now = Listing::of(holdall_engine::snapshots_by_cache(&self.access)?);
+                let now = Arc::new(now);
+                *listing = Some((Instant::now(), Arc::clone(&now)));
+                Ok(now)
+            }
+        }
+    }
+
+    /// Looks into snapshots.
+    ///
+    /// # Errors
+    /// If the repository cannot be asked, as while another process writes to its directory.
+    pub(crate) fn viewer(&self) -> Result<Arc<Viewer>, EngineError> {
+        let mut viewer = lock(&self.viewer);
+        *lock(&self.used) = Instant::now();
+        if let Some(viewer) = &*viewer {
+            return Ok(Arc::clone(viewer));
+        }
+        let new = Arc::new(Viewer::open(Arc::clone(&self.access))?);
+        Ok(Arc::clone(viewer.insert(new)))
+    }
+
+    /// Lets others write to the repository while nobody asks anything.
+    pub(crate) fn rest(&self) {
+        if lock(&self.used).elapsed() < RESTS_AFTER {
+            return;
+        }
+        let mut viewer = lock(&self.viewer);
+        drop(viewer.take_if(|viewer| Arc::strong_count(viewer) == 1));
+        if viewer.is_none() {
+            self.access.repository().rest();
+        }
+    }
+
+    /// A page.
+    pub(crate) fn page(&self, title: &str, content: &Markup) -> Response {
+        let content = html! {
+            nav {
+                a href="/" { "Snapshots" } " \u{b7} " a href="/search" { "Search" } " \u{b7} "
+                a href="/restores" { "Restores" }
+            }
+            (content)
+        };
+        let page = Page { title, server: &self.name, account: None, content };
+        Html(page.html()).into_response()
+    }
+}
