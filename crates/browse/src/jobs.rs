@@ -56,6 +56,15 @@ pub(crate) struct Told {
     pub(crate) problems: Vec<String>,
 }
 
+/// Notes the end of a restore, however it ends.
+struct Ending(Arc<Job>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.has_ended.store(true, Ordering::Release);
+    }
+}
+
 impl Jobs {
     /// Wishes all of them to stop.
     pub(crate) fn stop_all(&self) {
@@ -100,8 +109,8 @@ impl Jobs {
         let job = Arc::new(Job { number, wish, run, has_ended, told });
         let (working, access) = (Arc::clone(&job), Arc::clone(access));
         let work = move || {
-            working.work(&access, &day);
-            working.has_ended.store(true, Ordering::Release);
+            let job = Ending(working);
+            job.0.work(&access, &day);
         };
         let thread = holdall_sys::thread::start_alone(work).map_err(|_| Problem::busy())?;
         let mut threads = lock(&self.threads);

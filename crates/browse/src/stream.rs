@@ -86,3 +86,43 @@ pub(crate) fn body(
     holdall_sys::thread::start_alone(fill).map_err(|_| Problem::busy())?;
     Ok(Body::new(Pieces(pieces)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use tokio::sync::Semaphore;
+
+    async fn collected(
+        work: impl FnOnce(&Sink) -> Result<(), String> + Send + 'static,
+    ) -> Result<Bytes, axum::Error> {
+        let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let send = |sink: Sink| {
+            sink.send(Bytes::from_static(b"a part")).unwrap();
+            work(&sink)
+        };
+        axum::body::to_bytes(body(permit, send).unwrap(), 100).await
+    }
+
+    #[tokio::test]
+    async fn what_fails_is_cut_off_and_never_taken_for_the_whole() {
+        let two =
+            |sink: &Sink| sink.send(Bytes::from_static(b" and more")).map_err(|_| String::new());
+        assert_eq!(collected(two).await.unwrap(), "a part and more");
+        collected(|_| Err("it is damaged".to_owned())).await.unwrap_err();
+        collected(|_| panic!("on purpose")).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn who_is_gone_is_sent_nothing_more() {
+        let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let endless = move |sink: Sink| {
+            while sink.send(Bytes::from_static(b"more")).is_ok() {}
+            tell.send(()).map_err(|error| error.to_string())
+        };
+        drop(body(permit, endless).unwrap());
+        told.recv().unwrap();
+    }
+}
