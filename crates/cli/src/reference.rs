@@ -41,6 +41,8 @@ const VARIABLES: [(&str, &str); 26] = [
         "HOLDALL_WEB_NAMES",
         "Names by which browsers may reach a server, with commas between them, as `--web-name`.",
     ),
+    ("HOLDALL_WEB_CERTIFICATE", "A certificate for browsers, as `--web-certificate`."),
+    ("HOLDALL_WEB_KEY", "Its key, as `--web-key`."),
     ("HOLDALL_CONFIG_DIR", "The folder of `config.toml`, and of the state in `state` below it."),
     ("HOLDALL_CACHE_DIR", "The folder of the cache."),
     ("HOME", "The home folder: `~`, and the folders below it where no other is named."),

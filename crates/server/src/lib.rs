@@ -44,6 +44,7 @@ mod web;
 
 pub use accounts::{Invitation, InviteRequest};
 pub use addresses::is_host_and_port;
+pub use auth::own_certificate::OwnCertificate;
 pub use auth::rights::Right;
 pub use bounds::limits::Limits;
 pub use error::ServerError;

@@ -17,6 +17,7 @@ use crate::accounts::Accounts;
 use crate::admin_listener::AdminSocket;
 use crate::auth::actor::Actor;
 use crate::auth::identity::{ServerIdentity, TlsConfigs, web_config};
+use crate::auth::own_certificate::{OwnCertificate, own_web_config};
 use crate::bounds::failures::Whose;
 use crate::bounds::limits::Limits;
 use crate::bounds::source::Source;
@@ -51,6 +52,8 @@ pub struct ServerOptions {
     pub log: LogSink,
     /// Names besides this computer's own by which browsers may reach it.
     pub web_names: Vec<String>,
+    /// A certificate for browsers; `None` for one that the server makes.
+    pub web_certificate: Option<OwnCertificate>,
     /// How much more the log tells: sessions from 1 on, and each request from 2 on.
     pub detail: u8,
 }
@@ -75,14 +78,15 @@ impl Server {
     /// # Errors
     /// [`ServerError::DataFolderInUse`], [`ServerError::Listen`], and what is wrong with the folder.
     pub fn start(options: ServerOptions) -> Result<Self, ServerError> {
-        let ServerOptions { data_dir, listen, clock, limits, log, web_names, detail } = options;
+        let ServerOptions { data_dir, listen, clock, limits, log, web_names, detail, .. } = options;
         let log = in_lines(log);
         let folder = Arc::new(DataFolder::take(&data_dir)?);
         let identity = Arc::new(ServerIdentity::of(&folder)?);
-        let tls = TlsConfigs {
-            machine: Arc::new(identity.machine_config()?),
-            web: Arc::new(web_config(&folder, &identity.public())?),
+        let web = match options.web_certificate {
+            Some(files) => own_web_config(files, Arc::clone(&log))?,
+            None => web_config(&folder, &identity.public())?,
         };
+        let tls = TlsConfigs { machine: Arc::new(identity.machine_config()?), web: Arc::new(web) };
         let (listener, local_addr) =
             bind(listen).map_err(|source| ServerError::Listen { address: listen, source })?;
         let accounts = Arc::new(Accounts::open(&folder.database(), clock)?);

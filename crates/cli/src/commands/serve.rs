@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::Result;
-use holdall_server::{Limits, LogSink, Server, ServerOptions};
+use holdall_server::{Limits, LogSink, OwnCertificate, Server, ServerOptions};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
@@ -44,9 +44,22 @@ pub(crate) struct Args {
     /// A name, besides this computer's own, by which browsers may reach the pages; may be repeated
     #[arg(long, value_name = "HOST", env = "HOLDALL_WEB_NAMES", value_delimiter = ',')]
     web_name: Vec<String>,
+    /// A PEM file of a certificate for browsers, with those that vouch for it [default: the server makes one]
+    #[arg(long, value_name = "FILE", env = "HOLDALL_WEB_CERTIFICATE", requires = "web_key")]
+    web_certificate: Option<PathBuf>,
+    /// A PEM file of its key. Both are read again when they are renewed
+    #[arg(long, value_name = "FILE", env = "HOLDALL_WEB_KEY", requires = "web_certificate")]
+    web_key: Option<PathBuf>,
     /// Ends when standard input does, so that it never outlives who started it
     #[arg(long, hide = true)]
     until_input_ends: bool,
+}
+
+impl Args {
+    fn web_certificate(&self) -> Option<OwnCertificate> {
+        let (chain, key) = self.web_certificate.clone().zip(self.web_key.clone())?;
+        Some(OwnCertificate { chain, key })
+    }
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
@@ -71,6 +84,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             limits: Limits::default(),
             log: Arc::clone(&log),
             web_names: args.web_name.clone(),
+            web_certificate: args.web_certificate(),
             detail: app.output.verbose,
         })
     };

@@ -111,6 +111,7 @@ impl World {
         let server = Server::start(ServerOptions {
             detail: 0,
             web_names: Vec::new(),
+            web_certificate: None,
             data_dir: data_dir.clone(),
             listen: "127.0.0.1:0".parse().unwrap(),
             clock: clock.clone(),

@@ -48,6 +48,7 @@ impl World {
         ServerOptions {
             detail: 0,
             web_names: Vec::new(),
+            web_certificate: None,
             data_dir: self.folder.path().to_owned(),
             listen: self.address,
             clock: self.clock.clone(),
