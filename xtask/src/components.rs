@@ -29,6 +29,7 @@ const COMPONENTS: [Component; 20] = [
     Component { program: "chromium", package: "chromium" },
     Component { program: "rclone", package: "rclone" },
     Component { program: "cadaver", package: "cadaver" },
+    Component { program: "promtool", package: "prometheus" },
     Component { program: "ip", package: "iproute2" },
     Component { program: "cc", package: "gcc" },
     Component { program: "iperf3", package: "iperf3" },

@@ -2,6 +2,7 @@
 
 mod api;
 mod client;
+mod monitoring;
 mod notices;
 mod pages;
 mod relay;
