@@ -4,11 +4,14 @@
 //! http::connection (no key) -> mod -> guard (Host, Origin, policy) -> router
 //!                                                     |-> entry (setup, sign-in, sign-out)
 //!                                                     |-> metrics, for Prometheus, and api, for programs, by token
-//!                                                     '-> overview, machine, retention -> admin (the commands of `holdall admin`)
+//!                                                     |-> look, for who may only see the overview
+//!                                                     |-> speed, of the way to this browser
+//!                                                     '-> overview, machine, retention, jobs, settings -> admin (the commands of `holdall admin`)
 //! ```
 //!
 //! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
 //! guessing down, `passwords` stretches. `words` says in a sentence how a machine is, `runs` draws how its backups went, `problem` says what went wrong.
+//! `watch` has people told.
 //!
 //! All state comes from administrator's commands: a page knows nothing that `holdall admin` does not, and there is no
 //! second way to change anything.
@@ -30,6 +33,7 @@ mod runs;
 mod sessions;
 mod settings;
 mod shared;
+mod speed;
 mod token;
 mod visitor;
 mod watch;
@@ -92,6 +96,15 @@ impl Web {
             .route("/tokens", post(settings::make_token))
             .route("/tokens/revoke", post(settings::revoke_token))
             .route("/notices/test", post(settings::test_channel))
+            .route("/speed", get(speed::show))
+            .route("/speed/begin", post(speed::begin))
+            .route("/speed/ping", post(speed::ping))
+            .route("/speed/down", post(speed::down))
+            .route("/speed/up", post(speed::up).layer(DefaultBodyLimit::max(speed::BODY_MOST)))
+            .route(
+                speed::SCRIPT_PATH,
+                get(|| file("text/javascript; charset=utf-8", speed::SCRIPT)),
+            )
             .route("/invites", post(settings::invite))
             .route("/look/{token}", get(look::begin))
             .route("/deletions/{number}/cancel", post(machine::cancel))

@@ -12,6 +12,7 @@ use super::backoff::Backoff;
 use super::guard::Hosts;
 use super::problem::Problem;
 use super::sessions::Sessions;
+use super::speed::Turn;
 use crate::ServerError;
 use crate::admin::{AdminCommand, Administration, Command, Pace};
 use crate::auth::actor::Actor;
@@ -23,6 +24,8 @@ pub(super) struct Shared {
     pub(super) sessions: Sessions,
     pub(super) backoff: Backoff,
     pub(super) hosts: Hosts,
+    /// Whose turn it is to measure the way here.
+    pub(super) turn: Turn,
     /// Where passwords are stretched.
     pub(super) stretching: Work,
     /// Those that were begun here and run.
@@ -33,6 +36,7 @@ impl Shared {
     pub(super) fn new(state: Arc<ServerState>, names: Vec<String>) -> Result<Self, ServerError> {
         Ok(Self {
             sessions: Sessions::new()?,
+            turn: Turn::new()?,
             backoff: Backoff::default(),
             hosts: Hosts::new(&state.name, names),
             stretching: Work::new(WORKERS, 0),

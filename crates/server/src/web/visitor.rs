@@ -33,7 +33,8 @@ const COOKIE_PREFIX: &str = "__Host-holdall-";
 const FORM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where an administrator may go from every page.
-const WAYS: [(&str, &str); 3] = [("Overview", "/"), ("Jobs", "/jobs"), ("Settings", "/settings")];
+const WAYS: [(&str, &str); 4] =
+    [("Overview", "/"), ("Jobs", "/jobs"), ("Speed", "/speed"), ("Settings", "/settings")];
 
 /// Anybody who asks.
 pub(super) struct Visitor {

@@ -73,8 +73,16 @@ impl Browser {
         self.ask(&head, &body)
     }
 
-    /// Sends a head, to which its end and the cookie are added, and a body.
-    pub(super) fn ask(&mut self, head: &str, body: &str) -> Answer {
+    /// Sends a head, and gives the status and the length of the body, which may be anything.
+    pub(super) fn ask_bytes(&mut self, head: &str) -> (u16, usize) {
+        let bytes = self.exchange(head, "");
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("an answer");
+        let head = String::from_utf8_lossy(&bytes[..end]);
+        let status = head.get(9..12).and_then(|status| status.parse().ok()).expect("a status");
+        (status, bytes.len() - end - 4)
+    }
+
+    fn exchange(&self, head: &str, body: &str) -> Vec<u8> {
         let mut tls = connect(&self.address);
         let cookie = self.cookie.as_ref().map(|cookie| format!("Cookie: {cookie}\r\n"));
         let cookie = cookie.unwrap_or_default();
@@ -84,6 +92,12 @@ impl Browser {
         while let Ok(count @ 1..) = tls.read(&mut piece) {
             bytes.extend_from_slice(&piece[..count]);
         }
+        bytes
+    }
+
+    /// Sends a head, to which its end and the cookie are added, and a body.
+    pub(super) fn ask(&mut self, head: &str, body: &str) -> Answer {
+        let bytes = self.exchange(head, body);
         let text = String::from_utf8(bytes).expect("UTF-8");
         let (head, body) = text.split_once("\r\n\r\n").expect("an answer");
         let status = head.get(9..12).and_then(|status| status.parse().ok()).expect("a status");

@@ -95,3 +95,38 @@ fn a_link_shows_the_overview_and_nothing_else_until_its_token_is_revoked() {
     place.told(&["api-token", "family", "--revoke"]);
     assert!(!browser.get("/").expect(200).body.contains("attic"));
 }
+
+#[test]
+fn the_page_of_speeds_alone_may_run_its_own_script_and_one_browser_measures_at_a_time() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let page = browser.get("/speed").expect(200);
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(policy.contains("script-src 'self';") && !policy.contains("unsafe"), "{policy}");
+    let (_, behind) = page.body.split_once("data-token=\"").expect("a token");
+    let token = behind.split('"').next().expect("its end").to_owned();
+    let mut ask = |path: &str, token: &str| {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nX-Holdall-Token: {token}\r\nContent-Length: 0\r\n",
+            place.server.address()
+        );
+        browser.ask_bytes(&head)
+    };
+    assert_eq!(ask("/speed/begin", "").0, 403);
+    assert_eq!(ask("/speed/down", &token).0, 409, "it did not begin");
+    assert_eq!(ask("/speed/begin", &token).0, 204);
+    assert_eq!(ask("/speed/ping", &token).0, 204);
+    assert_eq!(ask("/speed/down", &token), (200, 1 << 20));
+    let mut other = place.browser();
+    let form = other.get("/").expect(200).token();
+    let fields = [("token", &*form), ("name", "ann"), ("password", PASSWORD)];
+    other.post("/sign-in", &fields).expect(303);
+    let page = other.get("/speed").expect(200);
+    let (_, behind) = page.body.split_once("data-token=\"").expect("a token");
+    let others = behind.split('"').next().expect("its end").to_owned();
+    let head = format!(
+        "POST /speed/begin HTTP/1.1\r\nHost: {}\r\nX-Holdall-Token: {others}\r\nContent-Length: 0\r\n",
+        place.server.address()
+    );
+    assert_eq!(other.ask_bytes(&head).0, 409);
+}
