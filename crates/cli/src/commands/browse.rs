@@ -8,6 +8,7 @@ use std::sync::mpsc::channel;
 
 use anyhow::Result;
 use holdall_browse::{Browse, BrowseError, BrowseOptions};
+use holdall_engine::UnlockedRepository;
 use holdall_sys::SystemClock;
 use serde::Serialize;
 use tempfile::NamedTempFile;
@@ -56,31 +57,50 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    if !Browse::IS_BUILT {
-        return Err(Refusal::new(Exit::Failed, BrowseError::NotBuilt.to_string())
-            .hint("build it with `--features web`, or take the packaged one")
-            .into());
-    }
+    refuse_without_pages()?;
     let access = open::access(app)?;
     // What is damaged or gone is told before anybody looks at the rest.
     listing::shown(app, &access)?;
     let id = access.config().repository.to_string();
     let name = app.named_repository().map_or_else(|| format!("{id:.10}"), str::to_owned);
-    let options = BrowseOptions {
-        access: Arc::new(access),
-        name,
-        listen: args.listen,
-        clock: Arc::new(SystemClock),
-    };
+    show(app, access, name, args.listen, !args.no_open)?;
+    Ok(app.ended(Exit::Done))
+}
+
+/// Refuses where there are no pages to show.
+///
+/// # Errors
+/// That, with what to do.
+pub(super) fn refuse_without_pages() -> Result<(), Refusal> {
+    if Browse::IS_BUILT {
+        return Ok(());
+    }
+    let refusal = Refusal::new(Exit::Failed, BrowseError::NotBuilt.to_string());
+    Err(refusal.hint("build it with `--features web`, or take the packaged one"))
+}
+
+/// Shows what is in a repository until it is interrupted.
+///
+/// # Errors
+/// If it cannot listen.
+pub(super) fn show(
+    app: &App,
+    access: UnlockedRepository,
+    name: String,
+    listen: SocketAddr,
+    opens: bool,
+) -> Result<()> {
+    let options =
+        BrowseOptions { access: Arc::new(access), name, listen, clock: Arc::new(SystemClock) };
     let browse = Browse::start(options)?;
     announce(app, &browse)?;
-    let _opened = if args.no_open { None } else { opened(&browse.address()) };
+    let _opened = if opens { opened(&browse.address()) } else { None };
     let (tell, told) = channel::<()>();
     app.interrupt.tell(move || drop(tell));
     // Nothing is ever sent: the sender goes when it is to end.
     let _ = told.recv();
     browse.shutdown();
-    Ok(app.ended(Exit::Done))
+    Ok(())
 }
 
 fn announce(app: &App, browse: &Browse) -> Result<()> {

@@ -4,6 +4,7 @@
 //! is simulated, so what it says of speed and fidelity holds for this tree on this computer. It
 //! says too what it does not show: there is no real network in between, and one disk does all.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -21,7 +22,7 @@ use super::server::Server;
 use super::work_folder::WorkFolder;
 use crate::app::App;
 use crate::commands::pair::ByInvite;
-use crate::commands::{backup, invite, pair, restore};
+use crate::commands::{backup, browse, invite, pair, restore};
 use crate::exit::{Exit, Refusal};
 use crate::opening::open;
 use crate::terminal::progress::watched;
@@ -30,7 +31,7 @@ use crate::terminal::progress::watched;
 ///
 /// # Errors
 /// If a step fails; what was made is gone all the same.
-pub(crate) fn run(app: &App, dir: &Path) -> Result<Exit> {
+pub(crate) fn run(app: &App, dir: &Path, opens: bool) -> Result<Exit> {
     let dir = dir.canonicalize().with_context(|| format!("{}", dir.display()))?;
     if !dir.is_dir() {
         return Err(Refusal::new(Exit::Failed, format!("{} is not a folder", dir.display()))
@@ -40,7 +41,7 @@ pub(crate) fn run(app: &App, dir: &Path) -> Result<Exit> {
     app.output.detail(format_args!("looking at {}", dir.display()));
     let survey = Survey::take(&dir, &app.run())?;
     let work = WorkFolder::make(&candidates(app, &dir), survey.room_bytes())?;
-    let ended = attempt(app, &dir, &survey, work.path());
+    let ended = attempt(app, &dir, &survey, work.path(), opens);
     let removed = work.remove();
     let exit = ended?;
     removed?;
@@ -55,7 +56,7 @@ fn candidates(app: &App, dir: &Path) -> Vec<PathBuf> {
     all
 }
 
-fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> {
+fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path, opens: bool) -> Result<Exit> {
     let report = Report::begin(&app.output, dir, survey, work)?;
     let server = Server::start(&work.join("server"))?;
     let client = app.within(&work.join("client"));
@@ -86,6 +87,10 @@ fn attempt(app: &App, dir: &Path, survey: &Survey, work: &Path) -> Result<Exit> 
     let same_disk = on_one_disk(dir, work);
     let conditions = Conditions { read_from_disk, same_disk, memory: most };
     report.end(&first, &again, &restored, &compared, &conditions)?;
+    if opens {
+        let listen = (Ipv4Addr::LOCALHOST, 0).into();
+        browse::show(app, access, "what was tried".to_owned(), listen, true)?;
+    }
     Ok(if !compared.identical {
         Exit::Damage
     } else if first.summary.problems + again.summary.problems + restored.summary.problems > 0 {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use super::browse;
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 
@@ -19,6 +20,7 @@ use crate::exit::{Exit, Refusal};
     name = "try",
     after_help = "\
 Example: holdall try /usr/share
+         holdall try /usr/share --open      (and looks at it in a browser)
 
 A server on loopback over TLS in a temporary place, a full backup, an unchanged one, a restore, a \
 comparison of what was restored with the source, and what held each of them back. It needs room for \
@@ -31,6 +33,9 @@ pub(crate) struct Args {
     /// The folder to try it with [default: the home folder]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Ends with a page open on what was backed up, until Ctrl-C
+    #[arg(long)]
+    open: bool,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
@@ -38,5 +43,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let dir = args.dir.clone().or_else(home).ok_or_else(|| {
         Refusal::new(Exit::Usage, "no home folder is set").hint("name a folder: `holdall try DIR`")
     })?;
-    attempt::run(app, &dir)
+    if args.open {
+        browse::refuse_without_pages()?;
+    }
+    attempt::run(app, &dir, args.open)
 }

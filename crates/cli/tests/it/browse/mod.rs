@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use client::{Answer, Browser};
 use place::{HOSTILE, Place, back_up, encoded, hostile_tree};
 
-use crate::house::{Machine, small_tree, text};
+use crate::house::{Machine, folder, small_tree, text};
 
 /// Waits until a restore that a form began has ended, and gives its page.
 fn ended(browser: &mut Browser, begun: &Answer) -> Answer {
@@ -429,4 +429,25 @@ fn it_ends_when_it_is_asked_to_and_prints_the_token_nowhere_else() {
     let (status, lines) = place.process.wait().expect("it ends");
     assert_eq!(status.code(), Some(0));
     assert_eq!(lines.iter().filter(|line| line.contains(&place.token)).count(), 1, "{lines:?}");
+}
+
+#[test]
+fn a_trial_ends_with_its_pages_open_and_leaves_nothing_behind() {
+    let machine = Machine::new().with_password(None);
+    let (source, work) = (machine.path("source"), folder());
+    small_tree(&source);
+    let mut command = machine.command(["try", "--open", text(&source)]);
+    let mut process =
+        holdall_testkit::Process::spawn(command.env("TMPDIR", work.path())).expect("it starts");
+    let line = process.wait_for_line("browse at http://").expect("it listens");
+    let (address, token) =
+        line.trim().trim_start_matches("browse at http://").split_once("/?token=").expect("both");
+    let mut browser = Browser::at(address);
+    browser.get(&format!("/?token={token}")).expect(303);
+    let snapshots = browser.get("/").expect(200);
+    assert!(snapshots.links().iter().filter(|link| link.starts_with("/at/")).count() >= 2);
+    process.terminate().expect("it lives");
+    let (status, _) = process.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(fs::read_dir(work.path()).expect("a folder").count(), 0);
 }
