@@ -22,11 +22,13 @@ pub fn field(id: &str, words: &str, fills: &str) -> Markup {
     }
 }
 
-/// The same for a number, or a word in its place, with what it is now.
+/// The same for a number, or a word in its place, with what it is now; one of several beside each other.
 pub fn number(id: &str, words: &str, value: &str) -> Markup {
     html! {
-        label for=(id) { (words) }
-        input id=(id) name=(id) type="text" inputmode="numeric" autocomplete="off" value=(value) maxlength="12";
+        div {
+            label for=(id) { (words) }
+            input id=(id) name=(id) type="text" inputmode="numeric" autocomplete="off" value=(value) maxlength="12";
+        }
     }
 }
 
