@@ -168,7 +168,8 @@ fn speeds(runs: &[RunEntry]) -> Markup {
 fn table(runs: &[RunEntry]) -> Markup {
     let older = runs.len().saturating_sub(LISTED);
     html! {
-        div class="wide" {
+        // Who has no mouse moves it by its arrows.
+        div class="wide" role="region" aria-label="Runs" tabindex="0" {
             table {
                 thead {
                     tr {
