@@ -175,7 +175,8 @@ fn pages_and_metrics_show_how_the_last_backup_went_and_why_it_failed() {
     assert!(shown.contains("Its last backup failed with 1. Backed up just now"), "{shown}");
     assert!(shown.contains("Something needs a look."), "{shown}");
 
-    let token = place.told(&["metrics-token"])[0]["token"].as_str().expect("a token").to_owned();
+    let token =
+        place.told(&["api-token", "prometheus"])[0]["token"].as_str().expect("a token").to_owned();
     let host = place.server.address();
     let head =
         format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n");
