@@ -5,13 +5,15 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::browser_packages;
+
 /// A program that tests call, and the Debian package that has it.
 struct Component {
     program: &'static str,
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 20] = [
+const COMPONENTS: [Component; 23] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -30,6 +32,8 @@ const COMPONENTS: [Component; 20] = [
     Component { program: "rclone", package: "rclone" },
     Component { program: "cadaver", package: "cadaver" },
     Component { program: "promtool", package: "prometheus" },
+    Component { program: "node", package: "nodejs" },
+    Component { program: "npm", package: "npm" },
     Component { program: "ip", package: "iproute2" },
     Component { program: "cc", package: "gcc" },
     Component { program: "iperf3", package: "iperf3" },
@@ -64,10 +68,17 @@ pub(crate) fn ensure() -> Result<()> {
         install(&missing);
         missing = self::missing();
     }
-    if missing.is_empty() {
+    let mut lacking = Vec::new();
+    if !missing.is_empty() {
+        lacking.push(format!("apt-get install {}", missing.join(" ")));
+    }
+    if !browser_packages::ensure() {
+        lacking.push(format!("npm ci in {}", browser_packages::LISTED));
+    }
+    if lacking.is_empty() {
         return Ok(());
     }
-    let what = format!("missing for the tests: apt-get install {}", missing.join(" "));
+    let what = format!("missing for the tests: {}", lacking.join("; "));
     if in_ci() {
         bail!("{what}");
     }

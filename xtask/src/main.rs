@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 
 mod bench;
+mod browser_packages;
 mod circles;
 mod components;
 mod deny;

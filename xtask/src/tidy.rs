@@ -57,7 +57,8 @@ pub(crate) fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 
 fn is_text(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    matches!(extension, Some("rs" | "py" | "toml" | "md" | "sh")) || path.ends_with(".ci/run")
+    matches!(extension, Some("rs" | "py" | "mjs" | "toml" | "md" | "sh"))
+        || path.ends_with(".ci/run")
 }
 
 /// What is wrong in one file, each as `LINE: what`.
@@ -77,6 +78,9 @@ fn problems_in(name: &str, text: &str) -> Vec<String> {
     if name.ends_with(".py") {
         let behind_the_program = text.strip_prefix("#!/usr/bin/env python3\n").unwrap_or(text);
         problems.extend(problems_in_source(behind_the_program, "\"\"\""));
+    }
+    if name.ends_with(".mjs") {
+        problems.extend(problems_in_source(text, "// "));
     }
     if name == "Cargo.toml" {
         problems.extend(problems_in_dependencies(text));
@@ -143,6 +147,7 @@ mod tests {
         assert_eq!(problems_in("a.rs", &long[..long.len() - 1]), [""; 0]);
         assert_eq!(problems_in("a.rs", "fn f() {}\n").len(), 1);
         assert_eq!(problems_in("a.py", "import os\n").len(), 1);
+        assert_eq!(problems_in("a.mjs", "import 'os';\n").len(), 1);
         let program = "#!/usr/bin/env python3\n\"\"\"Why.\"\"\"\n";
         assert_eq!(problems_in("a.py", program), [""; 0]);
     }

@@ -5,8 +5,7 @@ mod client;
 mod monitoring;
 mod notices;
 mod pages;
-mod relay;
-mod seen;
+mod walked;
 
 use serde_json::Value;
 

@@ -1,0 +1,189 @@
+// Walks through the server's pages by keyboard, from the code to signing out, and judges each of them.
+//
+// The first line of standard input, JSON, says where to go. On standard output it asks in lines of JSON for what has to
+// happen elsewhere, waits for a line on standard input, and at its end reports.
+
+import { mkdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline/promises';
+
+import { asSent, onPaper, onScreen, SHAPES } from './checks.mjs';
+import { found } from './controls.mjs';
+import { follow, send } from './keyboard.mjs';
+import { watch } from './watch.mjs';
+
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const { site, code, password, packages, pictures, invited } = JSON.parse((await answers.next()).value);
+const require = createRequire(`${packages}/`);
+const { chromium } = require('playwright-core');
+const { AxeBuilder } = require('@axe-core/playwright');
+
+const report = { problems: [], pages: [], controls: [], painted_ms: 0 };
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+async function ask(what) {
+  say(what);
+  await answers.next();
+}
+
+/** Judges the page that is shown, in every shape, and takes its pictures. */
+async function look(page, seen, name, status = 200) {
+  const add = (where, problems) => problems.forEach((problem) => report.problems.push({ where, ...problem }));
+  const picture = (shape) => page.screenshot({ path: `${pictures}/${name}-${shape}.png`, fullPage: true });
+  for (const shape of SHAPES) {
+    const where = `${shape.width}-${shape.scheme}`;
+    add(`${name}-${where}`, await onScreen(page, shape, AxeBuilder));
+    await picture(where);
+  }
+  add(`${name}-print`, await onPaper(page));
+  await picture('print');
+  await page.emulateMedia({ media: 'screen', colorScheme: 'light' });
+  add(name, await asSent(seen, status));
+  report.pages.push(name);
+}
+
+async function expect(page, words) {
+  const said = await page.locator('body').innerText();
+  if (!said.includes(words)) report.problems.push({ where: page.url(), kind: 'words', what: `no "${words}"` });
+}
+
+async function begin(page, seen) {
+  await page.goto(site);
+  await look(page, seen, 'welcome');
+  await follow(page, 'a[href="/setup"]');
+  await look(page, seen, 'setup');
+  const fields = (given) => [['#code', given], ['#name', 'ann'], ['#password', password], ['#again', password]];
+  await send(page, fields('0000-0000'));
+  await look(page, seen, 'setup-refused', 403);
+  await send(page, fields(code));
+  await look(page, seen, 'overview');
+  await follow(page, 'form[action^="/deletions/"] button');
+  await expect(page, 'None.');
+}
+
+async function letIn(page, seen) {
+  await follow(page, 'a[href="/settings"]');
+  await look(page, seen, 'settings');
+  await send(page, [['#machine', invited], ['#password', password]]);
+  await look(page, seen, 'invite');
+  const command = await page.locator('code', { hasText: 'holdall pair ' }).innerText();
+  await ask({ asks: 'pair', invite: command.replace('holdall pair ', '') });
+  await ask({ asks: 'backup' });
+  await follow(page, 'a.home');
+  await expect(page, invited);
+  await expect(page, 'Backed up just now');
+}
+
+async function keep(page, seen) {
+  await follow(page, 'a[href^="/machines/"]');
+  await look(page, seen, 'machine');
+  await follow(page, 'a[href$="/retention"]');
+  await look(page, seen, 'retention');
+  await send(page, [['#daily', '7'], ['#weekly', 'all']]);
+  await look(page, seen, 'retention-tried');
+  await expect(page, '7 daily, all weekly');
+  await send(page, [['#password', password]]);
+  await look(page, seen, 'retention-changed');
+  await expect(page, 'Until then all stays');
+}
+
+/** Loads a page again until it no longer asks for that: what it tells of has ended. */
+async function settle(page) {
+  for (let left = 500; left > 0; left -= 1) {
+    if (!(await page.reload()).headers().refresh) return;
+  }
+  throw new Error(`${page.url()} tells of something that does not end`);
+}
+
+async function scrub(page, seen) {
+  await follow(page, 'a[href="/jobs"]');
+  await settle(page);
+  await look(page, seen, 'jobs');
+  await follow(page, 'form:has([value="scrub"]) button');
+  await settle(page);
+  await look(page, seen, 'job');
+  await expect(page, ', done');
+}
+
+async function tokens(page, seen, browser) {
+  await follow(page, 'a[href="/settings"]');
+  await send(page, [['#name', 'family'], ['#token-password', password]]);
+  await look(page, seen, 'token');
+  const token = await page.locator('code').first().innerText();
+  await follow(page, 'a[href="/settings"]:not(nav a)');
+  await send(page, [['#name', 'home page'], ['#scope', 'r'], ['#token-password', password]]);
+  await expect(page, 'which may read');
+  await follow(page, 'a[href="/settings"]:not(nav a)');
+  await follow(page, '[action="/tokens/revoke"]:has([value="home page"]) button');
+
+  const family = await browser.newContext({ ignoreHTTPSErrors: true });
+  const theirs = await family.newPage();
+  const shown = watch(theirs);
+  await theirs.goto(`${site}/look/${token}`);
+  await look(theirs, shown, 'look');
+  await expect(theirs, invited);
+  await family.close();
+}
+
+async function lockOut(page, seen) {
+  await follow(page, 'a.home');
+  const machine = page.locator('a[href^="/machines/"]', { hasText: invited });
+  await follow(page, `a[href="${await machine.getAttribute('href')}"]`);
+  await send(page, [['#password', password]]);
+  await expect(page, 'Revoked');
+  await look(page, seen, 'machine-revoked');
+}
+
+async function leave(page, seen) {
+  await follow(page, 'form[action="/sign-out"] button');
+  await look(page, seen, 'sign-in');
+  await send(page, [['#name', 'ann'], ['#password', 'not the password']]);
+  await look(page, seen, 'sign-in-refused', 403);
+}
+
+/** Milliseconds until the overview is painted by a quarter of this processor over 1.6 Mb/s and 150 ms; the best of some. */
+async function painted(context) {
+  let best = Infinity;
+  for (let left = 5; left > 0 && best > 2000; left -= 1) {
+    const page = await context.newPage();
+    const slow = await context.newCDPSession(page);
+    await slow.send('Network.enable');
+    await slow.send('Network.setCacheDisabled', { cacheDisabled: true });
+    const bytes = 1.6e6 / 8;
+    const line = { offline: false, latency: 150, downloadThroughput: bytes, uploadThroughput: bytes };
+    await slow.send('Network.emulateNetworkConditions', line);
+    await slow.send('Emulation.setCPUThrottlingRate', { rate: 4 });
+    await page.goto(site);
+    const first = () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime;
+    best = Math.min(best, await (await page.waitForFunction(first)).jsonValue());
+    await page.close();
+  }
+  return best;
+}
+
+rmSync(pictures, { recursive: true, force: true });
+mkdirSync(pictures, { recursive: true });
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+try {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true });
+  const page = await context.newPage();
+  const seen = watch(page);
+  await begin(page, seen);
+  await letIn(page, seen);
+  await keep(page, seen);
+  await scrub(page, seen);
+  await tokens(page, seen, browser);
+  await lockOut(page, seen);
+  await page.goto(`${site}/nothing`);
+  await look(page, seen, 'problem', 404);
+  report.painted_ms = await painted(context);
+  report.controls = await found(context, site, AxeBuilder);
+  await page.goto(site);
+  await leave(page, seen);
+} catch (error) {
+  report.problems.push({ where: 'the walk', kind: 'end', what: error.stack });
+} finally {
+  await browser.close();
+}
+say(report);
+process.exit(0);
