@@ -115,7 +115,10 @@ fn an_administrator_walks_through_every_page_by_keyboard_and_nothing_is_wrong_in
         return;
     }
     let place = Place::new(HOSTILE);
-    place.machine.ok(["backup", text(&place.machine.path("source"))]);
+    // Several runs are drawn, and the last one went wrong.
+    let (source, gone) = (place.machine.path("source"), place.machine.path("gone"));
+    place.machine.ok(["backup", text(&source), "--read-all"]);
+    place.machine.run(["backup", text(&source), text(&gone)]).expect(3);
     place.ask_deletion();
     let invited = Machine::new().with_password(None);
     small_tree(&invited.path("source"));
