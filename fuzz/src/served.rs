@@ -47,6 +47,7 @@ impl Served {
         let server = Server::start(ServerOptions {
             detail: 0,
             web_names: Vec::new(),
+            web_certificate: None,
             data_dir: folder.path().to_owned(),
             listen: "127.0.0.1:0".parse().expect("an address"),
             clock: clock.clone(),

@@ -19,7 +19,7 @@ Every command, option, exit code, environment variable and file. It is made from
 ";
 
 /// The variables that holdall reads, as the page lists them.
-const VARIABLES: [(&str, &str); 26] = [
+const VARIABLES: [(&str, &str); 28] = [
     ("HOLDALL_REPOSITORY", "The repository, as `-r`."),
     ("HOLDALL_PASSWORD", "The password."),
     ("HOLDALL_PASSWORD_FILE", "A file that holds the password, as `--password-file`."),

@@ -72,6 +72,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     holdall_sys::heap::share(super::backup::cores());
+    let certificate = args.web_certificate();
     let data_dir = data_folder(args.data)?;
     // Every connection and every open pack takes a descriptor; a lower limit still works.
     let _ = holdall_sys::limits::raise_open_files();
@@ -84,7 +85,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             limits: Limits::default(),
             log: Arc::clone(&log),
             web_names: args.web_name.clone(),
-            web_certificate: args.web_certificate(),
+            web_certificate: certificate.clone(),
             detail: app.output.verbose,
         })
     };

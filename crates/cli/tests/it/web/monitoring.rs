@@ -44,8 +44,9 @@ fn prometheus_takes_the_rules_and_alerts_by_them() {
     if !is_there("promtool", Path::new("/usr/bin/promtool").exists()) {
         return;
     }
-    let checked = Command::new("promtool").args(["check", "rules"]).arg(file("holdall.rules.yml"));
-    let checked = checked.output().expect("it runs");
+    let mut check = Command::new("promtool");
+    let checked = check.args(["check", "rules"]).arg(file("holdall.rules.yml")).output();
+    let checked = checked.expect("it runs");
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 
     // A machine whose backup is three days old, one that is fresh, and a disk that is nearly full.
