@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 /// How far a run was at one moment. Serialised as three numbers: `[milliseconds, bytes, items]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RunPoint {
     /// Milliseconds since the run began.
     pub milliseconds: u64,

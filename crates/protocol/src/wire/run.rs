@@ -60,6 +60,7 @@ pub struct RunReport {
     pub work: Vec<LayerWork>,
     /// How far it was over its time, the oldest first: at most [`RunCurve::MOST_POINTS`].
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schema(value_type = Vec<(u64, u64, u64)>))]
     pub points: Vec<RunPoint>,
     /// When the machine is to begin the next one, where it knows that; in nanoseconds since 1970 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
