@@ -9,7 +9,6 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use zeroize::Zeroizing;
 
-use super::overview;
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::set_cookie;
@@ -28,11 +27,4 @@ pub(super) async fn begin(
     };
     let cookie = shared.sessions.begin_to_look(token, shared.running_ns())?;
     Ok((set_cookie(&shared, &cookie), Redirect::to("/")).into_response())
-}
-
-/// What they see.
-pub(super) async fn show(shared: &Arc<Shared>) -> Result<Response, Problem> {
-    let overview = shared.read(Pace::Usual, overview::read).await?;
-    let content = overview::page(&overview, None, shared.now_ns());
-    Ok(shared.open_page("Overview", content))
 }

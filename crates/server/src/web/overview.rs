@@ -9,7 +9,6 @@ use holdall_pages::{Light, name, sparkline};
 use maud::{Markup, html};
 
 use super::entry;
-use super::look;
 use super::machine::waiting;
 use super::problem::Problem;
 use super::shared::Shared;
@@ -39,12 +38,18 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let who = match visitor.signed_in(&shared) {
         Ok(who) => who,
-        Err(visitor) if visitor.looks(&shared).await? => return look::show(&shared).await,
+        Err(visitor) if visitor.looks(&shared).await? => return show_to_onlooker(&shared).await,
         Err(visitor) => return Ok(entry::welcome(&shared, &visitor).await),
     };
     let overview = shared.read(Pace::Usual, read).await?;
     let content = page(&overview, Some(&who.token), shared.now_ns());
     Ok(who.page(&shared, "Overview", content))
+}
+
+/// What they see who may only look.
+async fn show_to_onlooker(shared: &Arc<Shared>) -> Result<Response, Problem> {
+    let overview = shared.read(Pace::Usual, read).await?;
+    Ok(shared.open_page("Overview", page(&overview, None, shared.now_ns())))
 }
 
 /// Reads it, by the commands of an administrator.
@@ -74,7 +79,7 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
 }
 
 /// The page; with a form's `token` for who may change something, and without for who may only look.
-pub(super) fn page(overview: &Overview, token: Option<&str>, now_ns: i64) -> Markup {
+fn page(overview: &Overview, token: Option<&str>, now_ns: i64) -> Markup {
     let said: Vec<_> = overview.machines.iter().map(|one| (one, one.sentence(now_ns))).collect();
     let worst = said.iter().map(|(_, (light, _))| *light).max();
     html! {
