@@ -35,6 +35,7 @@ mod settings;
 mod shared;
 mod speed;
 mod token;
+mod turn;
 mod visitor;
 mod watch;
 mod words;

@@ -12,7 +12,7 @@ use super::backoff::Backoff;
 use super::guard::Hosts;
 use super::problem::Problem;
 use super::sessions::Sessions;
-use super::speed::Turn;
+use super::turn::Turn;
 use crate::ServerError;
 use crate::admin::{AdminCommand, Administration, Command, Pace};
 use crate::auth::actor::Actor;

@@ -3,7 +3,7 @@
 //! The one page with a script: a file of this server, which the page's policy allows and nothing else. One browser measures
 //! at a time, for half a minute, and none while a machine stores or reads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -13,9 +13,8 @@ use axum::response::{IntoResponse, Response};
 use maud::html;
 
 use super::shared::Shared;
+use super::turn::PIECE_BYTES;
 use super::visitor::SignedIn;
-use crate::ServerError;
-use crate::auth::identity::random;
 
 /// The script, and where it is.
 pub(super) const SCRIPT: &str = include_str!("speed.js");
@@ -23,43 +22,9 @@ pub(super) const SCRIPT_PATH: &str = "/speed.js";
 /// What this page may do more than others.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; script-src 'self'; \
                       connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
-/// Bytes of an answer, and the most of a body.
-const PIECE_BYTES: usize = 1 << 20;
+/// The most of a body.
 pub(super) const BODY_MOST: usize = PIECE_BYTES;
-/// How long a browser has its turn.
-const TURN_NS: i64 = 40 * 1_000_000_000;
 const TOKEN: HeaderName = HeaderName::from_static("x-holdall-token");
-
-/// Whose turn it is.
-pub(super) struct Turn {
-    /// The cookie of who measures, and until when, by the clock that only runs.
-    of: Mutex<Option<(String, i64)>>,
-    /// What is sent: bytes that do not compress.
-    piece: Bytes,
-}
-
-impl Turn {
-    pub(super) fn new() -> Result<Self, ServerError> {
-        let mut piece = vec![0; PIECE_BYTES];
-        random(&mut piece)?;
-        Ok(Self { of: Mutex::default(), piece: piece.into() })
-    }
-
-    /// Gives the turn to whoever has that cookie, unless another has it.
-    fn take(&self, cookie: &str, now_ns: i64) -> bool {
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_anothers = of.as_ref().is_some_and(|(has, until)| has != cookie && *until > now_ns);
-        if !is_anothers {
-            *of = Some((cookie.to_owned(), now_ns.saturating_add(TURN_NS)));
-        }
-        !is_anothers
-    }
-
-    fn has(&self, cookie: &str, now_ns: i64) -> bool {
-        let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        of.as_ref().is_some_and(|(has, until)| has == cookie && *until > now_ns)
-    }
-}
 
 /// Why nothing is measured, for the script to say.
 pub(super) struct Refused(StatusCode, &'static str);
@@ -153,18 +118,4 @@ pub(super) async fn up(
 ) -> Result<StatusCode, Refused> {
     check(&shared, &who, &headers, false)?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_browser_has_the_turn_until_it_is_over() {
-        let turn = Turn::new().unwrap();
-        assert!(!turn.has("ann", 0));
-        assert!(turn.take("ann", 0) && turn.take("ann", 1) && turn.has("ann", 1));
-        assert!(!turn.take("bob", 2) && !turn.has("bob", 2));
-        assert!(turn.take("bob", 2 + TURN_NS) && !turn.has("ann", 2 + TURN_NS));
-    }
 }
