@@ -203,6 +203,16 @@ pub(super) async fn sign_in(
     }
 }
 
+/// The field for that, called `id` on its page.
+pub(super) fn once_more(id: &str, who: &SignedIn) -> Markup {
+    html! {
+        // Whose password it is, for what fills it in.
+        input type="text" name="account" autocomplete="username" value=(who.account) hidden;
+        label for=(id) { "Your password once more" }
+        input id=(id) name="password" type="password" autocomplete="current-password" maxlength="1000" required;
+    }
+}
+
 /// Asks for the password of who is signed in once more, before something is destroyed.
 pub(super) async fn check_again(
     shared: &Arc<Shared>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdall_meter::{count, size};
-use holdall_pages::{columns, form, name, password};
+use holdall_pages::{columns, form, name};
 use maud::{Markup, html};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -170,9 +170,7 @@ fn what(deletion: &Deletion) -> String {
 
 fn revoking(known: &Known, who: &SignedIn) -> Markup {
     let fields = html! {
-        // Whose password it is, for what fills it in.
-        input type="text" name="name" autocomplete="username" value=(who.account) hidden;
-        (password("password", "Your password once more", "current-password"))
+        (entry::once_more("password", who))
         button class="grave" { "Revoke" }
     };
     html! {

@@ -9,7 +9,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use holdall_meter::{count, counted};
-use holdall_pages::{form, name, number, password};
+use holdall_pages::{form, name, number};
 use holdall_repository::retention::{ALL, Policy};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -247,8 +247,7 @@ fn changing(id: &str, shown: &Wanted, who: &SignedIn) -> Markup {
     ];
     let inside = html! {
         @for (field, value) in hidden { input type="hidden" name=(field) value=(value); }
-        input type="text" name="name" autocomplete="username" value=(who.account) hidden;
-        (password("password", "Your password once more", "current-password"))
+        (entry::once_more("password", who))
         button class="grave" { "Put these rules into force" }
     };
     html! {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use holdall_pages::{field, form, name, password};
+use holdall_pages::{field, form, name};
 use maud::{Markup, html};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -70,18 +70,10 @@ pub(super) async fn show(
     Ok(who.page(&shared, "Settings", content))
 }
 
-fn once_more(who: &SignedIn) -> Markup {
-    html! {
-        // Whose password it is, for what fills it in.
-        input type="text" name="account" autocomplete="username" value=(who.account) hidden;
-        (password("password", "Your password once more", "current-password"))
-    }
-}
-
 fn inviting(who: &SignedIn) -> Markup {
     let fields = html! {
         (field("machine", "What the machine is called", "off"))
-        (once_more(who))
+        (entry::once_more("password", who))
         button { "Make an invite" }
     };
     form("/invites", &who.token, &fields)
@@ -143,19 +135,10 @@ fn token_form(who: &SignedIn) -> Markup {
             option value="operate" { "operate: scrub, prune, cancel deletions" }
             option value="administer" { "administer: nearly everything" }
         }
-        (once_more_as("token", who))
+        (entry::once_more("token-password", who))
         button { "Make a token" }
     };
     form("/tokens", &who.token, &fields)
-}
-
-/// The same under another id, since a page has each id once.
-fn once_more_as(id: &str, who: &SignedIn) -> Markup {
-    html! {
-        input type="text" name="account" autocomplete="username" value=(who.account) hidden;
-        label for=(format!("{id}-password")) { "Your password once more" }
-        input id=(format!("{id}-password")) name="password" type="password" autocomplete="current-password" maxlength="1000" required;
-    }
 }
 
 fn audit(entries: &[AuditEntry]) -> Markup {
