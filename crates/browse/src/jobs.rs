@@ -66,9 +66,11 @@ impl Drop for Ending {
 }
 
 impl Jobs {
-    /// Wishes all of them to stop.
-    pub(crate) fn stop_all(&self) {
-        lock(&self.jobs).iter().for_each(|job| job.run.stop());
+    /// Wishes all of them to stop; says whether one was under way.
+    pub(crate) fn stop_all(&self) -> bool {
+        let jobs = lock(&self.jobs);
+        jobs.iter().for_each(|job| job.run.stop());
+        jobs.iter().any(|job| !job.has_ended.load(Ordering::Acquire))
     }
 
     /// Waits for those that were stopped.
@@ -126,17 +128,25 @@ impl Jobs {
 
 impl Job {
     fn work(&self, access: &UnlockedRepository, day: &str) {
+        // What a run met counts for all of its items.
+        let mut problems_before = 0;
         for (path, is_dir) in &self.wish.items {
             if self.run.stopping() {
                 return;
             }
             let restored = self.restore((access, day), path, *is_dir);
             let problems = self.run.take_problems().into_iter().take(PROBLEMS_NAMED);
-            let problems = problems
+            let mut problems: Vec<_> = problems
                 .map(|problem| format!("{}: {}", Shown(&problem.path), problem.reason))
                 .collect();
             let (is_well, words) = match restored {
-                Ok((summary, to)) => (summary.problems == 0, words(&summary, &to)),
+                Ok((mut summary, to)) => {
+                    let so_far = summary.problems;
+                    summary.problems = so_far.saturating_sub(problems_before);
+                    problems_before = so_far;
+                    problems.append(&mut summary.notes);
+                    (summary.problems == 0, words(&summary, &to))
+                }
                 Err(error) => (false, error.to_string()),
             };
             lock(&self.told).push(Told { path: path.clone(), is_well, words, problems });
@@ -164,7 +174,8 @@ impl Job {
         let options = RestoreOptions {
             // What is there stays, unless it was ticked that it shall not.
             overwrite: Some(overwrite.unwrap_or(Overwrite::Never)),
-            in_place: in_place.is_some(),
+            // The name of a folder within the one that was named is nobody's who is asked: it may be a link.
+            in_place: in_place.is_some() || is_dir,
             ..RestoreOptions::default()
         };
         let done =

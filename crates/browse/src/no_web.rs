@@ -23,7 +23,7 @@ impl Browse {
     }
 
     /// Ends.
-    pub fn shutdown(self) {
+    pub fn shutdown(self) -> bool {
         match self.0 {}
     }
 }

@@ -93,20 +93,21 @@ impl Browse {
         format!("http://{}/?token={}", self.local_addr, self.shared.door.token())
     }
 
-    /// Ends: restores under way are stopped in good order.
-    pub fn shutdown(mut self) {
-        self.end();
+    /// Ends: restores under way are stopped in good order. Says whether there was one.
+    pub fn shutdown(mut self) -> bool {
+        self.end()
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> bool {
         let (Some(runtime), Some(accepting)) = (self.runtime.take(), self.accepting.take()) else {
-            return;
+            return false;
         };
         self.ending.send_replace(true);
-        self.shared.jobs.stop_all();
+        let was_stopped = self.shared.jobs.stop_all();
         let _ = runtime.block_on(async { timeout(ENDING, accepting).await });
         self.shared.jobs.wait();
         runtime.shutdown_timeout(ENDING);
+        was_stopped
     }
 }
 

@@ -15,6 +15,9 @@ use crate::recent::Recent;
 /// Jobs that are remembered, and lines of the log of each.
 const JOBS_MOST: usize = 200;
 const LINES_MOST: usize = 500;
+/// Jobs that run or wait at once, of those that somebody asks for; and most characters of an error and of a line.
+const RUNNING_MOST: usize = 20;
+const TEXT_MOST: usize = 500;
 
 /// A job, as an administrator sees it. Times are in nanoseconds since 1970 UTC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,7 +76,7 @@ pub enum Outcome {
     Running,
     /// It did what it was to do.
     Done,
-    /// It did not.
+    /// It did not, or something is not well of what it looked at.
     Failed,
     /// Somebody cancelled it, or the server ended.
     Cancelled,
@@ -105,6 +108,8 @@ struct JobState {
     lines: VecDeque<JobLine>,
     progress: Option<ScrubProgress>,
     recent: Recent,
+    /// What is not well of what it looked at.
+    found: Option<String>,
 }
 
 struct Ended {
@@ -115,6 +120,26 @@ struct Ended {
 }
 
 impl Jobs {
+    /// The same for somebody who asks for it.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if too many run already.
+    pub(crate) fn begin_asked(
+        &self,
+        actor: Actor,
+        what: String,
+        now_ns: i64,
+    ) -> Result<Arc<Job>, ServerError> {
+        let running = self.all().iter().filter(|job| job.lock().ended.is_none()).count();
+        if running >= RUNNING_MOST {
+            let reason = format!(
+                "{running} jobs run or wait; `holdall admin jobs` shows them, and cancels them"
+            );
+            return Err(ServerError::refused(reason));
+        }
+        Ok(self.begin(actor, what, now_ns))
+    }
+
     /// Begins one. It lasts until [`Job::end`].
     pub(crate) fn begin(&self, actor: Actor, what: String, now_ns: i64) -> Arc<Job> {
         let job = Arc::new(Job {
@@ -193,7 +218,8 @@ impl Job {
     /// Adds a line to its log.
     pub(crate) fn say(&self, text: &str, now_ns: i64) {
         let mut state = self.lock();
-        state.lines.push_back(JobLine { time_ns: now_ns, text: text.to_owned() });
+        let text = text.chars().take(TEXT_MOST).collect();
+        state.lines.push_back(JobLine { time_ns: now_ns, text });
         if state.lines.len() > LINES_MOST {
             state.lines.pop_front();
         }
@@ -210,15 +236,25 @@ impl Job {
         now_ns.saturating_sub(self.begun_ns) as f64 / 1e9
     }
 
+    /// Notes what is not well of what it looked at, the first such thing.
+    pub(crate) fn found(&self, what: &str) {
+        self.lock().found.get_or_insert_with(|| what.chars().take(TEXT_MOST).collect());
+    }
+
     /// It ended so.
     pub(crate) fn end(&self, result: Result<serde_json::Value, String>, now_ns: i64) {
         let was_stopped = self.should_stop.load(Ordering::Acquire);
         let (outcome, error, answer) = match result {
             _ if was_stopped => (Outcome::Cancelled, None, None),
             Ok(answer) => (Outcome::Done, None, Some(answer).filter(|answer| !answer.is_null())),
-            Err(error) => (Outcome::Failed, Some(error), None),
+            Err(error) => (Outcome::Failed, Some(error.chars().take(TEXT_MOST).collect()), None),
         };
-        self.lock().ended = Some(Ended { ns: now_ns, outcome, error, answer });
+        let mut state = self.lock();
+        let found = state.found.clone();
+        let outcome =
+            if outcome == Outcome::Done && found.is_some() { Outcome::Failed } else { outcome };
+        let error = error.or(found);
+        state.ended = Some(Ended { ns: now_ns, outcome, error, answer });
     }
 
     fn entry(&self, now_ns: i64, with_log: bool) -> JobEntry {

@@ -2,7 +2,8 @@
 //!
 //! Names of machines are hostile: a title is one line, and what goes into a header has nothing but visible ASCII.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use holdall_format::OneLine;
@@ -14,6 +15,7 @@ use lettre::{Message, SmtpTransport, Transport};
 use serde_json::json;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use zeroize::Zeroizing;
 
 use crate::accounts::Channel;
 use crate::addresses::host_name;
@@ -70,11 +72,35 @@ impl Notice {
     }
 }
 
-/// Sends a notice.
+/// Most notices that are on their way at once.
+const UNDER_WAY_MOST: usize = 4;
+/// How many are.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// Sends a notice, and waits for that no longer than [`PATIENCE`]. Whoever answers by a drop now and then is left behind.
 ///
 /// # Errors
 /// Why it did not arrive, in words without the address, which may be a secret.
 pub(crate) fn send(channel: &Channel, notice: &Notice) -> Result<(), String> {
+    let (channel, notice) = (channel.clone(), notice.clone());
+    if UNDER_WAY.fetch_add(1, Ordering::AcqRel) >= UNDER_WAY_MOST {
+        UNDER_WAY.fetch_sub(1, Ordering::AcqRel);
+        return Err("others are still being told".to_owned());
+    }
+    let (tell, told) = mpsc::channel();
+    let sending = move || {
+        let sent = try_to_send(&channel, &notice);
+        UNDER_WAY.fetch_sub(1, Ordering::AcqRel);
+        let _ = tell.send(sent);
+    };
+    if holdall_sys::thread::start_alone(sending).is_err() {
+        UNDER_WAY.fetch_sub(1, Ordering::AcqRel);
+        return Err("no thread can be started".to_owned());
+    }
+    told.recv_timeout(PATIENCE).unwrap_or_else(|_| Err("it did not answer in time".to_owned()))
+}
+
+fn try_to_send(channel: &Channel, notice: &Notice) -> Result<(), String> {
     match channel {
         Channel::Webhook { url } => {
             let body = json!({
@@ -97,9 +123,8 @@ pub(crate) fn send(channel: &Channel, notice: &Notice) -> Result<(), String> {
             answered(request.send(&notice.message))
         }
         Channel::Ping { url } => {
-            let fail = if notice.level > Level::Good { "/fail" } else { "" };
-            let url = format!("{}{fail}", url.trim_end_matches('/'));
-            answered(agent().post(&url).send(&notice.message))
+            let url = ping_address(url, notice.level > Level::Good);
+            answered(agent().post(&*url).send(&notice.message))
         }
         Channel::Email { server, user, password, from, to } => {
             let letter = letter(notice, from, to)?;
@@ -107,6 +132,20 @@ pub(crate) fn send(channel: &Channel, notice: &Notice) -> Result<(), String> {
             mail(server, credentials.map(|(user, word)| Credentials::new(user, word)), &letter)
         }
     }
+}
+
+/// Where a ping goes, which is before what stands behind a question mark.
+fn ping_address(url: &str, has_failed: bool) -> Zeroizing<String> {
+    let (address, query) = url.split_once('?').map_or((url, None), |(one, two)| (one, Some(two)));
+    let mut ping = Zeroizing::new(address.trim_end_matches('/').to_owned());
+    if has_failed {
+        ping.push_str("/fail");
+    }
+    if let Some(query) = query {
+        ping.push('?');
+        ping.push_str(query);
+    }
+    ping
 }
 
 fn answered(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Result<(), String> {
@@ -170,6 +209,16 @@ fn mail(server: &str, credentials: Option<Credentials>, letter: &Message) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ping_that_failed_says_so_before_what_is_asked() {
+        for (url, good, failed) in [
+            ("https://h/ping/1/", "https://h/ping/1", "https://h/ping/1/fail"),
+            ("https://h/p?token=1", "https://h/p?token=1", "https://h/p/fail?token=1"),
+        ] {
+            assert_eq!((&**ping_address(url, false), &**ping_address(url, true)), (good, failed));
+        }
+    }
 
     #[test]
     fn a_hostile_name_ends_neither_a_header_nor_a_subject() {

@@ -10,7 +10,9 @@ use holdall_format::PublicKey;
 use holdall_meter::counted;
 use holdall_protocol::wire::WireError;
 use holdall_protocol::{Denial, RepositoryError};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit};
+use tokio::sync::{
+    Notify, OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore, SemaphorePermit,
+};
 use tokio::time::sleep;
 
 use crate::accounts::Accounts;
@@ -69,6 +71,8 @@ pub(crate) struct ServerState {
     should_stop: AtomicBool,
     /// What takes long.
     pub(crate) jobs: Jobs,
+    /// Whoever tells people wakes when a machine has told of a run.
+    pub(crate) run_was_told: Notify,
     /// One turn: a proof reads the records of a repository, for whoever has an invite.
     proofs: Semaphore,
 }
@@ -117,6 +121,7 @@ impl ServerState {
             measuring: Measuring::default(),
             should_stop: AtomicBool::new(false),
             jobs: Jobs::default(),
+            run_was_told: Notify::new(),
             proofs: Semaphore::new(1),
         }
     }
@@ -307,15 +312,30 @@ impl ServerState {
             Pace::Quick => &self.quick_work,
             Pace::Usual => &self.work,
             Pace::Long => {
-                let job = self.begin_job(actor, command.title());
-                return self.run_job(job, command).await;
+                let begun = self.begin_asked(actor, &command);
+                return match begun {
+                    Ok(job) => self.run_job(job, command).await,
+                    Err(refused) => Ok(Err(refused)),
+                };
             }
         };
         let carry_out = move || Ok(inner.administer(&actor, |all| command.carry_out(&all)));
         Ok(threads.run(carry_out).await?.0)
     }
 
-    /// Begins a job, which [`ServerState::run_job`] runs.
+    /// Begins the job of a command that somebody asks for, which [`ServerState::run_job`] runs.
+    ///
+    /// # Errors
+    /// As [`Jobs::begin_asked`].
+    pub(crate) fn begin_asked(
+        &self,
+        actor: Actor,
+        command: &Command,
+    ) -> Result<Arc<Job>, ServerError> {
+        self.jobs.begin_asked(actor, command.title(), self.stores.now_ns())
+    }
+
+    /// Begins a job of the server's own.
     pub(crate) fn begin_job(&self, actor: Actor, what: String) -> Arc<Job> {
         self.jobs.begin(actor, what, self.stores.now_ns())
     }

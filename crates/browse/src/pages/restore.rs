@@ -68,7 +68,8 @@ fn wish_of(shared: &Shared, fields: &[(String, Vec<u8>)]) -> Result<Wish, Proble
     if items.is_empty() {
         return Err(Problem::wrong("Nothing was ticked."));
     }
-    if items.iter().any(|(path, _)| path == b"/") {
+    // What ends with a slash is all of a snapshot, or the content of a folder without its name.
+    if items.iter().any(|(path, _)| path.ends_with(b"/")) {
         return Err(Problem::wrong("Tick what is in a folder, not all of a snapshot."));
     }
     let folder = match field("where") {

@@ -8,7 +8,9 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use holdall_engine::{EngineError, Entry, EntryKind, FoundEntry, Patterns, Run, Snapshot, Time};
+use holdall_format::Shown;
 use holdall_meter::size;
+use holdall_pages::name;
 use maud::{Markup, html};
 
 use super::{On, address, shown, word};
@@ -32,6 +34,8 @@ struct Found {
 
 /// What was found, and whether that is all.
 struct Answer {
+    /// What could not be read, the first of it, and how much more.
+    unread: Option<String>,
     found: BTreeMap<Vec<u8>, Found>,
     is_all: bool,
 }
@@ -75,9 +79,10 @@ fn pattern_of(text: &[u8]) -> Result<Patterns, Problem> {
 fn results(shared: &Shared, pattern: &Patterns, run: &Run) -> Result<Markup, Problem> {
     let listing = shared.listing()?;
     let newest_first: Vec<&Snapshot> = listing.snapshots().iter().rev().collect();
-    let Answer { found, is_all } = look(shared, &newest_first, pattern, run)?;
+    let Answer { found, is_all, unread } = look(shared, &newest_first, pattern, run)?;
     Ok(html! {
         @if found.is_empty() { p { "Nothing has such a name." } }
+        @if let Some(unread) = unread { p class="notice bad" { "Not all could be read: " (name(&unread)) ". `holdall check` says more." } }
         @if !is_all { p class="notice look" { "There may be more: search for a longer name." } }
         table {
             thead { tr { th { "Path" } th { "" } th class="n" { "Size" } th { "Modified" } th class="n" { "Snapshots" } } }
@@ -131,5 +136,11 @@ fn look(
         Err(EngineError::Interrupted) if is_late() => is_all = false,
         looked => looked?,
     }
-    Ok(Answer { found, is_all: is_all && run.take_problems().is_empty() })
+    let problems = run.take_problems();
+    let more = problems.len().saturating_sub(1);
+    let unread = problems.first().map(|first| {
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        format!("{}: {}{more}", Shown(&first.path), first.reason)
+    });
+    Ok(Answer { found, is_all, unread })
 }

@@ -1,6 +1,7 @@
 //! A folder as a zip archive, for computers that have nothing else. Names are written so that no system takes them for
 //! more than a name; devices, pipes and sockets are left out.
 
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -27,6 +28,26 @@ struct Archive<'a, W: Write> {
     /// How long the path of the folder is.
     top: usize,
     out: ZipWriter<StreamWriter<W>>,
+}
+
+/// Where an archive goes as long as all is well. A writer of zip that is dropped would write the end of an archive, and what
+/// was cut would be taken for whole.
+struct Cut<'a, W> {
+    out: W,
+    is_cut: &'a Cell<bool>,
+}
+
+impl<W: Write> Write for Cut<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.is_cut.get() {
+            true => Err(io::Error::other("the archive was cut")),
+            false => self.out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_cut.get() { Ok(()) } else { self.out.flush() }
+    }
 }
 
 /// A folder as a zip archive.
@@ -60,9 +81,13 @@ fn write(
     out: impl Write,
 ) -> Result<(), EngineError> {
     let top = if path == b"/" { 0 } else { path.len() };
+    let is_cut = Cell::new(false);
+    let out = Cut { out, is_cut: &is_cut };
     let mut archive = Archive { viewer, top, out: ZipWriter::new_stream(out) };
     let mut add = |listed: ListedEntry<'_>| archive.add(listed.path, listed.entry);
-    viewer.list(snapshot, path, true, &Run::new(), &mut add)?;
+    let listed = viewer.list(snapshot, path, true, &Run::new(), &mut add);
+    is_cut.set(listed.is_err());
+    listed?;
     let mut out = archive.out.finish().map_err(failed)?;
     out.flush().map_err(|error| EngineError::io("sending an archive", error))
 }

@@ -82,7 +82,7 @@ pub(super) fn refuse_without_pages() -> Result<(), Refusal> {
 /// Shows what is in a repository until it is interrupted.
 ///
 /// # Errors
-/// If it cannot listen.
+/// If it cannot listen; if a restore was under way when it was interrupted.
 pub(super) fn show(
     app: &App,
     access: UnlockedRepository,
@@ -99,7 +99,10 @@ pub(super) fn show(
     app.interrupt.tell(move || drop(tell));
     // Nothing is ever sent: the sender goes when it is to end.
     let _ = told.recv();
-    browse.shutdown();
+    if browse.shutdown() {
+        let message = "interrupted: a restore was under way, and not all of it is there";
+        return Err(Refusal::new(Exit::Interrupted, message).into());
+    }
     Ok(())
 }
 

@@ -83,9 +83,9 @@ fn an_unchanged_backup_moves_less_than_8_kib_each_way_with_60_snapshots() {
     assert_eq!(watched.records().len(), 60);
     let [(sent, received), said] = watched.counted();
     assert!(sent < MOST_BYTES && received < MOST_BYTES, "{sent} sent, {received} received");
-    // Only the end of the connection comes after the summary.
+    // Only how it went, for the server's pages, and the end of the connection come after the summary.
     let missed = (sent - said.0, received - said.1);
-    assert!(missed.0 < 100 && missed.1 < 100, "{missed:?} more than was said");
+    assert!(missed.0 < 1000 && missed.1 < 500, "{missed:?} more than was said");
     // Without what it has seen it asks for everything, once.
     fs::write(watched.seen(), "nothing of use").unwrap();
     let [(_, received), _] = watched.counted();

@@ -16,6 +16,8 @@ const LETTERS: usize = 32;
 /// Most tokens at once, and most characters of a name.
 const MOST: usize = 100;
 const NAME_MOST: usize = 64;
+/// The longest life that a token may have that ends.
+const LIFE_MOST_S: u64 = 10 * 366 * 24 * 3600;
 
 /// What is remembered of a token, and what an administrator sees of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +70,11 @@ impl Accounts {
         {
             let reason = format!("a token's name has 1 to {NAME_MOST} characters");
             return Err(ServerError::refused(reason));
+        }
+        if valid_for_s.is_some_and(|valid_for_s| !(1..=LIFE_MOST_S).contains(&valid_for_s)) {
+            return Err(ServerError::refused(
+                "a token may be good for a second to ten years, or until it is revoked",
+            ));
         }
         let text = Zeroizing::new(format!("{PREFIX}{}", *random_letters(LETTERS, LETTERS)?));
         let made_ns = self.now_ns();

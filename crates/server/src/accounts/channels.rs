@@ -1,6 +1,6 @@
 //! How the server tells people that a backup failed or did not come: e-mail, a webhook, ntfy, or a ping.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -69,8 +69,10 @@ pub struct ChannelEntry {
     pub to: String,
 }
 
-/// What was told by each channel: how bad it was, by what it is about.
-pub(crate) type Told = BTreeMap<String, BTreeMap<String, u8>>;
+/// What was told by each channel.
+pub(crate) type Told = BTreeMap<String, Reasons>;
+/// Why something was not well, by what it is.
+pub(crate) type Reasons = BTreeMap<String, BTreeSet<String>>;
 
 impl Channel {
     /// The same without its secrets.
@@ -158,11 +160,7 @@ impl Accounts {
 
     /// Notes what was told by a channel.
     #[cfg(feature = "web")]
-    pub(crate) fn note_told(
-        &self,
-        channel: &str,
-        of_channel: BTreeMap<String, u8>,
-    ) -> Result<(), ServerError> {
+    pub(crate) fn note_told(&self, channel: &str, of_channel: Reasons) -> Result<(), ServerError> {
         let mut told = self.told()?;
         if told.get(channel) == Some(&of_channel) {
             return Ok(());

@@ -61,6 +61,27 @@ impl KeepingRow {
     }
 }
 
+/// The longest that a deletion may wait: a longer delay could not be taken back for as long.
+const DELAY_MOST_NS: i64 = 366 * 24 * 3600 * 1_000_000_000;
+
+fn check_rules(keeping: &Keeping) -> Result<(), ServerError> {
+    let Keeping { policy, tags, delay_ns } = keeping;
+    if policy.lock_ns < 0 || policy.within_ns.is_some_and(|within_ns| within_ns < 0) {
+        return Err(ServerError::refused("a time of rules is not negative"));
+    }
+    if !(0..=DELAY_MOST_NS).contains(delay_ns) {
+        return Err(ServerError::refused(
+            "a deletion may wait for at most 366 days: a delay lasts until it is over",
+        ));
+    }
+    if policy.is_empty() && tags.is_empty() {
+        return Err(ServerError::refused(
+            "those rules keep nothing; to keep the newest alone, keep 1 of the last",
+        ));
+    }
+    Ok(())
+}
+
 /// So many deletions of a repository wait at most,
 const MOST_DELETIONS: usize = 1000;
 /// and all but the first name no more snapshots together.
@@ -102,6 +123,7 @@ impl Accounts {
         repository: Option<&str>,
         wanted: Keeping,
     ) -> Result<KeepingEntry, ServerError> {
+        check_rules(&wanted)?;
         let now_ns = self.set_now_ns()?;
         let mut state = self.state();
         let before = state.name_of_rules(repository.unwrap_or(DEFAULT));

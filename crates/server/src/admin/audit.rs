@@ -19,8 +19,11 @@ impl Administration<'_> {
             who,
             from,
             command: command.to_owned(),
-            fields: serde_json::to_value(fields).map(without_secrets).unwrap_or_default(),
-            error: error.map(ToString::to_string),
+            fields: serde_json::to_value(fields)
+                .map(without_secrets)
+                .map(not_too_long)
+                .unwrap_or_default(),
+            error: error.map(|error| error.to_string().chars().take(ERROR_MOST).collect()),
         };
         if let Err(error) = self.accounts.note_audit(&entry) {
             self.log(&format!("the audit log lacks {command} by {}: {error}", entry.who));
@@ -30,6 +33,18 @@ impl Administration<'_> {
     /// What was noted before that number, the newest first.
     pub(super) fn audit(&self, before: Option<u64>, most: usize) -> Result<Audit, ServerError> {
         Ok(Audit { entries: self.accounts.audit(before, most)? })
+    }
+}
+
+/// Most bytes of fields that are noted, and characters of an error.
+const FIELDS_MOST: usize = 1000;
+const ERROR_MOST: usize = 500;
+
+/// The same unless it is too long to keep twenty thousand times.
+fn not_too_long(fields: Value) -> Value {
+    match fields.to_string().len() > FIELDS_MOST {
+        true => serde_json::json!({ "fields": "(too long to note)" }),
+        false => fields,
     }
 }
 

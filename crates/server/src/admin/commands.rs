@@ -104,8 +104,13 @@ macro_rules! commands {
                 match self {
                     $(Self::$command($asked) => {
                         let $on = on;
-                        let reply: Result<$reply, ServerError> = $work;
-                        if self.scope() > Scope::Read {
+                        let is_noted = self.changes();
+                        // What takes long is noted when it begins: it may never end.
+                        if is_noted && Pace::$pace == Pace::Long {
+                            on.note($name, $asked, None);
+                        }
+                        let reply: Result<$reply, ServerError> = carried(|| $work);
+                        if is_noted && Pace::$pace != Pace::Long {
                             on.note($name, $asked, reply.as_ref().err());
                         }
                         line_of(&Answer::Ok(Tagged { reply: $reply_name.into(), value: reply? }))
@@ -125,6 +130,11 @@ macro_rules! commands {
             )),+]
         }
     };
+}
+
+/// What some work comes to, an early end included.
+fn carried<T>(work: impl FnOnce() -> Result<T, ServerError>) -> Result<T, ServerError> {
+    work()
 }
 
 commands! {
@@ -382,7 +392,16 @@ fn hundred() -> usize {
     100
 }
 
+/// Most characters of a job's name: a repository's is shorter.
+const TITLE_MOST: usize = 100;
+
 impl Command {
+    /// Whether it changes anything, and does not only tell.
+    pub(crate) fn changes(&self) -> bool {
+        let only_tells = matches!(self, Self::ListApiTokens(_) | Self::ListAudit(_));
+        self.scope() > Scope::Read && !only_tells
+    }
+
     /// What it is called as a job.
     pub(crate) fn title(&self) -> String {
         let (what, of) = match self {
@@ -394,7 +413,8 @@ impl Command {
             Self::Scrub(asked) => ("scrub", &asked.repository),
             _ => ("something", &None),
         };
-        format!("{what} of {}", of.as_deref().unwrap_or("all repositories"))
+        let of = of.as_deref().unwrap_or("all repositories");
+        format!("{what} of {of}").chars().take(TITLE_MOST).collect()
     }
 }
 
@@ -402,7 +422,7 @@ impl Command {
 #[cfg(feature = "web")]
 fn is_told_without_fields(name: &str) -> bool {
     let bare = serde_json::from_value::<Command>(serde_json::json!({ "command": name }));
-    bare.is_ok_and(|command| command.scope() == Scope::Read)
+    bare.is_ok_and(|command| !command.changes())
 }
 
 /// A line with its end. It may have an invite or a token.

@@ -370,6 +370,28 @@ pub struct ScrubbedEntry {
     pub problem: Option<String>,
 }
 
+impl ScrubbedEntry {
+    /// A line for the log.
+    pub(super) fn line(&self) -> String {
+        let name = &self.repository;
+        if let Some(problem) = &self.problem {
+            return format!("scrub of {name}: {problem}");
+        }
+        let read = format!("{} blocks and {} snapshots read", self.blocks, self.snapshots);
+        match &self.damaged[..] {
+            [] => format!("scrub of {name}: {read}, nothing is damaged"),
+            [first, rest @ ..] => {
+                let more = if rest.is_empty() {
+                    String::new()
+                } else {
+                    format!(", and {} more", rest.len())
+                };
+                format!("scrub of {name}: {read}; damaged: {first}{more}")
+            }
+        }
+    }
+}
+
 /// How much a repository may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "web", derive(utoipa::ToSchema))]

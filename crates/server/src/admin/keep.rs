@@ -88,6 +88,9 @@ impl Administration<'_> {
     /// Asks for snapshots to be deleted, named by their ids or the beginnings of those.
     pub(super) fn forget(&self, name: &str, wanted: &[String]) -> Result<Deletion, ServerError> {
         self.check_name(name)?;
+        if wanted.is_empty() {
+            return Err(ServerError::refused("no snapshot is named"));
+        }
         let store = self.stores.store(name)?;
         let snapshots = self.judge(&store, name);
         let mut lost = store.lost();
@@ -120,7 +123,13 @@ impl Administration<'_> {
         dry_run: bool,
     ) -> Result<Vec<PrunedEntry>, ServerError> {
         let names = self.chosen(repository)?;
-        Ok(names.iter().map(|name| self.prune_one(name, dry_run)).collect())
+        let pruned = names.iter().map(|name| {
+            let pruned = self.prune_one(name, dry_run);
+            self.log(&pruned.line());
+            self.found(pruned.problem.as_ref().or(pruned.alarm.as_ref()), name);
+            pruned
+        });
+        Ok(pruned.collect())
     }
 
     /// One repository that is there, or all of them.
@@ -354,13 +363,26 @@ impl Administration<'_> {
         also: AlsoRepair,
     ) -> Result<Vec<ScrubbedEntry>, ServerError> {
         let names = self.chosen(repository)?;
-        Ok(names.iter().map(|name| self.scrub_one(name, also)).collect())
+        let scrubbed = names.iter().map(|name| {
+            let scrubbed = self.scrub_one(name, also);
+            self.log(&scrubbed.line());
+            self.found(scrubbed.problem.as_ref().or(scrubbed.damaged.first()), name);
+            scrubbed
+        });
+        Ok(scrubbed.collect())
     }
 
     /// The newest record that was acknowledged for a repository, if it is gone from there.
     fn lost_newest(&self, store: &Store) -> Result<Option<RecordHash>, ServerError> {
         let newest = self.accounts.newest(store.repository())?;
         Ok(newest.filter(|newest| store.lacks(newest)))
+    }
+
+    /// Notes in the job what is not well of a repository.
+    fn found(&self, what: Option<&String>, name: &str) {
+        if let (Some(job), Some(what)) = (self.job, what) {
+            job.found(&format!("{name}: {what}"));
+        }
     }
 
     fn note_progress(&self, progress: ScrubProgress) {

@@ -185,7 +185,9 @@ impl RepositoryRequest<'_> {
             let _held = (permits, slot);
             let name = state.accounts.current_name(permit.repository());
             permit.check_again(&state.accounts.role(&permit.key()), &name)?;
-            Ok(state.accounts.note_run(permit.machine(), report)?)
+            state.accounts.note_run(permit.machine(), report)?;
+            state.run_was_told.notify_one();
+            Ok(())
         };
         self.state.work.run(note).await?;
         Ok(respond(JSON, done(), None))

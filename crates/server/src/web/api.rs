@@ -19,7 +19,8 @@ use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::From;
 use super::{openapi, token};
-use crate::admin::{Command, Pace, Scope, is_command, reply_of};
+use crate::ServerError;
+use crate::admin::{Administration, Command, Pace, Scope, is_command, reply_of};
 use crate::auth::actor::Actor;
 
 const JSON: &str = "application/json";
@@ -122,18 +123,24 @@ async fn carried_out(
     }
     let command = command(&name, body.as_deref())?;
     let scope = command.scope();
-    if body.is_none() && scope != Scope::Read {
+    if body.is_none() && command.changes() {
         let reason = "what changes something is asked for by POST";
         return Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, reason));
     }
+    let actor = Actor { who: format!("token {}", token.name), from: Some(source.to_string()) };
     if token.scope < scope || scope == Scope::Own {
         let reason = match scope {
             Scope::Own => "no token may do this; `holdall admin` on the server does".to_owned(),
             _ => format!("the token {:?} may not do this", token.name),
         };
+        let (of, why) = (name.clone(), ServerError::refused(reason.clone()));
+        let note = move |on: &Administration<'_>| {
+            on.note(&of, &json!({}), Some(&why));
+            Ok(())
+        };
+        shared.administer(actor, Pace::Quick, note).await?;
         return Err(Refused::new(StatusCode::FORBIDDEN, reason));
     }
-    let actor = Actor { who: format!("token {}", token.name), from: Some(source.to_string()) };
     if command.pace() == Pace::Long {
         return begun(&shared, actor, command);
     }
@@ -144,7 +151,7 @@ async fn carried_out(
 
 /// Begins what takes longer than a request may, and answers with the job that it is.
 fn begun(shared: &Arc<Shared>, actor: Actor, command: Command) -> Result<Response, Refused> {
-    let job = shared.begin_job(actor, command);
+    let job = shared.begin_job(actor, command).map_err(Problem::from)?;
     let entry = shared.state.jobs.entry(job, shared.now_ns()).map_err(Problem::from)?;
     answer_json(StatusCode::ACCEPTED, &entry)
 }

@@ -14,6 +14,8 @@ use super::passwords::{self, LEAST};
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn, Visitor, set_cookie};
+use crate::admin::{Administration, Pace};
+use crate::auth::actor::Actor;
 use crate::bounds::failures::Whose;
 use crate::bounds::source::Source;
 
@@ -130,7 +132,7 @@ pub(super) async fn set_up(
         );
     }
     match make_account(&shared, source, name, new).await {
-        Ok(name) => begin(&shared, &visitor, &name),
+        Ok(name) => signed_in(&shared, source, &visitor, &name, "web-account").await,
         Err(Wrong::Known(words)) => {
             refused(&shared, "Become an administrator", setup_form(&shared, &visitor, Some(&words)))
         }
@@ -195,7 +197,7 @@ pub(super) async fn sign_in(
 ) -> Response {
     let name = given.name.trim().to_owned();
     match check_password(&shared, source, &name, given.password).await {
-        Ok(()) => begin(&shared, &visitor, &name),
+        Ok(()) => signed_in(&shared, source, &visitor, &name, "sign-in").await,
         Err(Wrong::Known(words)) => {
             refused(&shared, "Sign in", sign_in_form(&shared, &visitor, Some(&words)))
         }
@@ -259,6 +261,26 @@ fn attempt(shared: &Shared, name: &str, source: Source) -> Result<(), Wrong> {
     let wait =
         |seconds| Wrong::Known(format!("Too many attempts. Try again in {seconds} seconds."));
     shared.backoff.begin(name, source, shared.running_ns()).map_err(wait)
+}
+
+/// Notes that somebody came in, and begins their session.
+async fn signed_in(
+    shared: &Arc<Shared>,
+    source: Source,
+    visitor: &Visitor,
+    name: &str,
+    how: &'static str,
+) -> Response {
+    let actor = Actor { who: format!("{name} in a browser"), from: Some(source.to_string()) };
+    let fields = serde_json::json!({ "name": name });
+    let note = move |on: &Administration<'_>| {
+        on.note(how, &fields, None);
+        Ok(())
+    };
+    match shared.administer(actor, Pace::Quick, note).await {
+        Ok(()) => begin(shared, visitor, name),
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Begins a session under a new cookie; what was under the old one is over.

@@ -174,13 +174,13 @@ pub(super) async fn begin(
     From(source): From,
     who: SignedIn,
     Sent(begin): Sent<Begin>,
-) -> Response {
+) -> Result<Response, Problem> {
     let command = match begin.what {
         What::Scrub => Command::Scrub(Scrub { repository: None, also: AlsoRepair::default() }),
         What::Prune => Command::Prune(Prune { repository: None, dry_run: false }),
     };
-    let number = shared.begin_job(who.actor(source), command);
-    Redirect::to(&format!("/jobs/{number}")).into_response()
+    let number = shared.begin_job(who.actor(source), command)?;
+    Ok(Redirect::to(&format!("/jobs/{number}")).into_response())
 }
 
 /// Has one end.

@@ -83,7 +83,7 @@ fn page(read: &Read, who: &SignedIn, now_ns: i64) -> Markup {
     let (light, sentence) = known.sentence(now_ns);
     html! {
         p { (light.markup()) " " (name(&sentence)) }
-        @for (_, alert) in known.alerts() { p class="notice look" { (name(&alert)) } }
+        @for alert in known.alerts() { p class="notice look" { (name(&alert.words)) } }
         (facts(known))
         (runs::section(runs))
         h2 { "Snapshots" }

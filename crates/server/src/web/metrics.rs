@@ -39,7 +39,9 @@ fn text(overview: &Overview) -> String {
     let mut text = String::new();
     let all = |value: Option<u64>| value.map(|value| (String::new(), value)).into_iter();
     family(&mut text, "holdall_up", "Whether the server answers.", all(Some(1)));
-    let free = overview.free_bytes;
+    let free = overview.disk.map(|disk| disk.free_bytes);
+    let total = overview.disk.map(|disk| disk.total_bytes);
+    family(&mut text, "holdall_disk_total_bytes", "Size of the server's disk.", all(total));
     family(&mut text, "holdall_disk_free_bytes", "Room left on the server's disk.", all(free));
     let waiting = overview.deletions.len() as u64;
     family(&mut text, "holdall_deletions_waiting", "Deletions that wait.", all(Some(waiting)));
@@ -189,7 +191,7 @@ mod tests {
             others: vec![],
             deletions: vec![],
             stored_bytes: 0,
-            free_bytes: Some(5),
+            disk: Some(holdall_sys::disk::DiskRoom { free_bytes: 5, total_bytes: 9 }),
         };
         let text = text(&overview);
         let names = |start: &str| -> Vec<String> {
@@ -199,7 +201,7 @@ mod tests {
         let (helped, typed) = (names("# HELP "), names("# TYPE "));
         assert_eq!(helped, typed);
         let unlike: std::collections::BTreeSet<_> = helped.iter().collect();
-        assert_eq!((unlike.len(), helped.len()), (22, 22));
+        assert_eq!((unlike.len(), helped.len()), (23, 23));
         assert!(text.ends_with('\n') && text.contains("\nholdall_disk_free_bytes 5\n"), "{text}");
     }
 }

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use holdall_meter::{counted, size};
 use holdall_pages::{Light, name, sparkline};
+use holdall_sys::disk::DiskRoom;
 use maud::{Markup, html};
 
 use super::entry;
@@ -29,7 +30,7 @@ pub(super) struct Overview {
     pub(super) others: Vec<String>,
     pub(super) deletions: Vec<Deletion>,
     pub(super) stored_bytes: u64,
-    pub(super) free_bytes: Option<u64>,
+    pub(super) disk: Option<DiskRoom>,
 }
 
 pub(super) async fn show(
@@ -72,9 +73,7 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
         others: repositories.into_iter().map(|one| one.name).collect(),
         deletions: on.carry_out(&ListDeletions {})?.deletions,
         stored_bytes,
-        free_bytes: holdall_sys::disk::free_bytes_if_told(&on.stores.folder_of_all())
-            .ok()
-            .flatten(),
+        disk: holdall_sys::disk::room_if_told(&on.stores.folder_of_all()).ok().flatten(),
     })
 }
 
@@ -128,7 +127,7 @@ fn summary(worst: Option<Light>) -> &'static str {
 }
 
 fn facts(overview: &Overview) -> Markup {
-    let left = overview.free_bytes.map_or_else(|| "unknown".to_owned(), size);
+    let left = overview.disk.map_or_else(|| "unknown".to_owned(), |disk| size(disk.free_bytes));
     html! {
         dl class="facts" {
             div { dt { "Stored" } dd { (size(overview.stored_bytes)) } }

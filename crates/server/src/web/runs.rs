@@ -5,7 +5,7 @@ use holdall_pages::{Chart, Line, Moment, Point, TwoLines, columns, shares, two_l
 use holdall_protocol::wire::LayerWork;
 use maud::{Markup, html};
 
-use super::words::{clock, layer_in_words, time};
+use super::words::{believed_next_ns, clock, layer_in_words, time};
 use crate::admin::RunEntry;
 
 /// Most runs that are listed.
@@ -65,7 +65,7 @@ fn facts(run: &RunEntry) -> Markup {
                 div { dt { "Sent" } dd { (size(report.sent_bytes)) } }
                 div { dt { "On average" } dd { (bytes_rate(bytes)) ", " (items_rate(items)) } }
             }
-            @if let Some(ns) = report.next_ns { div { dt { "Next one" } dd { (time(ns)) } } }
+            @if let Some(ns) = believed_next_ns(run) { div { dt { "Next one" } dd { (time(ns)) } } }
         }
     }
 }

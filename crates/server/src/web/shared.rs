@@ -90,13 +90,13 @@ impl Shared {
     }
 
     /// Begins a command that takes long, and gives the number of the job that it is.
-    pub(super) fn begin_job(&self, actor: Actor, command: Command) -> u64 {
-        let job = self.state.begin_job(actor, command.title());
+    pub(super) fn begin_job(&self, actor: Actor, command: Command) -> Result<u64, ServerError> {
+        let job = self.state.begin_asked(actor, &command)?;
         let (state, number) = (Arc::clone(&self.state), job.number());
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         while jobs.try_join_next().is_some() {}
         jobs.spawn(async move { drop(state.run_job(job, command).await) });
-        number
+        Ok(number)
     }
 
     /// A page for anybody.

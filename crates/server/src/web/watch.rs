@@ -1,16 +1,16 @@
-//! Tells people when a machine's light changes for the worse, and when it is well again.
+//! Tells people when there is a new reason why a machine is not well, and when it is well again.
 //!
 //! Every few minutes the overview is read as for its page. What each channel was told last is kept, so that nobody is told
 //! twice, a restart tells nothing again, and what could not be sent is tried again the next time.
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdall_format::OneLine;
 use holdall_meter::size;
 use holdall_pages::Light;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::overview::{self, Overview};
 use crate::ServerError;
@@ -20,15 +20,19 @@ use crate::auth::actor::Actor;
 use crate::notices::{Level, Notice, send};
 use crate::state::ServerState;
 
+/// So long it waits for what comes in the same moment.
+const SETTLED: Duration = Duration::from_secs(2);
 /// A disk with less left than this share is looked at, in per cent.
 const LITTLE_PERCENT: u64 = 5;
 /// What the disk is called among what is told of; no machine's id.
 const DISK: &str = "disk";
 
-/// How something is: what it is called, how bad that is, and the words.
+/// How something is.
 struct Subject {
     id: String,
     light: Light,
+    /// Why it is not well, in words that stay the same as long as that is so.
+    reasons: BTreeSet<String>,
     title: String,
     message: String,
 }
@@ -36,7 +40,9 @@ struct Subject {
 /// Tells people. Never ends by itself.
 pub(crate) async fn watch(state: &Arc<ServerState>) {
     loop {
-        sleep(state.limits.look_for_notices).await;
+        // A machine that told of a run is looked at soon; what comes in the same moment is told together.
+        let _ = timeout(state.limits.look_for_notices, state.run_was_told.notified()).await;
+        sleep(SETTLED).await;
         let inner = Arc::clone(state);
         let looked = state.work.run(move || Ok(tell_all(&inner)));
         if let Ok((Err(error), _)) = looked.await {
@@ -54,12 +60,27 @@ fn tell_all(state: &ServerState) -> Result<(), ServerError> {
     let subjects = subjects(&overview, state.accounts.clock().now_ns());
     let mut told = state.accounts.told()?;
     for (name, channel) in &channels {
-        let before = told.remove(name).unwrap_or_default();
-        let (after, failed) = tell(channel, before, &subjects);
-        if let Err(why) = failed {
-            state.log(&format!("nobody could be told by {name:?}: {why}"));
+        let mut before = told.remove(name).unwrap_or_default();
+        before.retain(|id, _| subjects.iter().any(|subject| subject.id == *id));
+        for subject in &subjects {
+            let changed = match tell(channel, before.get(&subject.id), subject) {
+                Ok(changed) => changed,
+                Err(why) => {
+                    // The others would wait for the same.
+                    state.log(&format!("nobody could be told by {name:?}: {why}"));
+                    break;
+                }
+            };
+            if changed {
+                before.insert(subject.id.clone(), subject.reasons.clone());
+                state.accounts.note_told(name, before.clone())?;
+            }
         }
-        state.accounts.note_told(name, after)?;
+        if let Channel::Ping { .. } = channel
+            && let Err(why) = send(channel, &summary(&subjects))
+        {
+            state.log(&format!("{name:?} could not be pinged: {why}"));
+        }
     }
     Ok(())
 }
@@ -68,56 +89,42 @@ fn subjects(overview: &Overview, now_ns: i64) -> Vec<Subject> {
     let machines = overview.machines.iter().map(|known| {
         let (light, message) = known.sentence(now_ns);
         let title = OneLine(&known.machine.name).to_string();
-        Subject { id: known.machine.id.clone(), light, title, message }
+        let reasons = known.reasons(now_ns);
+        Subject { id: known.machine.id.clone(), light, reasons, title, message }
     });
-    let stored = overview.stored_bytes;
-    let disk = overview.free_bytes.map(|free| {
-        let total = stored.saturating_add(free);
-        let is_little = free.saturating_mul(100) < total.saturating_mul(LITTLE_PERCENT);
+    let disk = overview.disk.map(|disk| {
+        let is_little =
+            disk.free_bytes.saturating_mul(100) < disk.total_bytes.saturating_mul(LITTLE_PERCENT);
+        let [free, total] = [disk.free_bytes, disk.total_bytes].map(size);
         Subject {
             id: DISK.to_owned(),
             light: if is_little { Light::Look } else { Light::Good },
+            reasons: is_little.then(|| "full".to_owned()).into_iter().collect(),
             title: "the disk".to_owned(),
-            message: format!("{} are left on the disk; {} are stored.", size(free), size(stored)),
+            message: format!("{free} of {total} are left on the disk."),
         }
     });
     machines.chain(disk).collect()
 }
 
-/// Tells by a channel what changed, and gives what it was told by then, and why no more.
+/// Tells by a channel what is new of something, and whether anything changed.
 fn tell(
     channel: &Channel,
-    mut told: BTreeMap<String, u8>,
-    subjects: &[Subject],
-) -> (BTreeMap<String, u8>, Result<(), String>) {
-    told.retain(|id, _| subjects.iter().any(|subject| subject.id == *id));
-    if let Channel::Ping { .. } = channel {
-        return (told, send(channel, &summary(subjects)));
+    told: Option<&BTreeSet<String>>,
+    subject: &Subject,
+) -> Result<bool, String> {
+    let nothing = BTreeSet::new();
+    let told = told.unwrap_or(&nothing);
+    if *told == subject.reasons {
+        return Ok(false);
     }
-    for subject in subjects {
-        let now = badness(subject.light);
-        let before = told.get(&subject.id).copied().unwrap_or(0);
-        let notice = match now.cmp(&before) {
-            Ordering::Equal => continue,
-            // What is only a little better is not worth a word.
-            Ordering::Less if now > 0 => None,
-            _ => Some(notice(subject)),
-        };
-        if let Err(why) = notice.map_or(Ok(()), |notice| send(channel, &notice)) {
-            // The others would wait for the same.
-            return (told, Err(why));
-        }
-        told.insert(subject.id.clone(), now);
+    let is_new = !subject.reasons.is_subset(told);
+    // What is switched off is not well again, and what is only a little better is not worth a word.
+    let is_well = subject.reasons.is_empty() && subject.light == Light::Good;
+    if (is_new || is_well) && !matches!(channel, Channel::Ping { .. }) {
+        send(channel, &notice(subject))?;
     }
-    (told, Ok(()))
-}
-
-fn badness(light: Light) -> u8 {
-    match light {
-        Light::Off | Light::Good => 0,
-        Light::Look => 1,
-        Light::Bad => 2,
-    }
+    Ok(true)
 }
 
 fn level(light: Light) -> Level {
@@ -144,7 +151,7 @@ fn notice(subject: &Subject) -> Notice {
 /// All of them as one.
 fn summary(subjects: &[Subject]) -> Notice {
     let worst = subjects.iter().map(|subject| subject.light).max().unwrap_or(Light::Off);
-    let wrong = subjects.iter().filter(|subject| badness(subject.light) > 0);
+    let wrong = subjects.iter().filter(|subject| level(subject.light) > Level::Good);
     let wrong: Vec<_> = wrong.map(|one| format!("{}: {}", one.title, one.message)).collect();
     let message = if wrong.is_empty() { "All is well.".to_owned() } else { wrong.join("\n") };
     Notice { level: level(worst), title: format!("holdall on {}", host_name()), message }

@@ -1,7 +1,9 @@
 //! How a machine is, as a light and a sentence; and times for people.
 
+use std::collections::BTreeSet;
+
 use axum::http::StatusCode;
-use holdall_meter::{Layer, counted, size};
+use holdall_meter::{Layer, count, counted, size};
 use holdall_pages::{Chart, Light, Point};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
@@ -23,6 +25,17 @@ const OVERDUE_NS: i64 = 2 * HOUR_NS;
 const FURTHEST_NS: i64 = 35 * 24 * HOUR_NS;
 /// A repository that is fuller, in per cent of its quota, is looked at.
 const FULL_PERCENT: u64 = 90;
+
+/// Things that are damaged and named in a sentence.
+const DAMAGES_SAID: usize = 3;
+
+/// Something that somebody should know.
+pub(super) struct Alert {
+    pub(super) light: Light,
+    /// What kind of thing it is, to tell it from others.
+    pub(super) kind: &'static str,
+    pub(super) words: String,
+}
 
 /// What is known of a machine and of what it stored.
 pub(super) struct Known {
@@ -54,11 +67,25 @@ impl Known {
             let what = if late_ns > OVERDUE_NS { "The next one was due" } else { "Next backup" };
             format!(" {what}: {}.", clock(next_ns))
         });
-        let mut worst = self.alerts().into_iter().max_by_key(|(light, _)| *light);
-        match worst.take_if(|(of_alert, _)| *of_alert >= light) {
-            Some((of_alert, alert)) => (of_alert, format!("{alert}. {sentence}")),
-            None => (light, sentence),
-        }
+        let mut alerts = self.alerts();
+        alerts.sort_by_key(|alert| std::cmp::Reverse(alert.light));
+        let worst = alerts.iter().map(|alert| alert.light).max().unwrap_or(Light::Off);
+        let said: String = alerts.iter().map(|alert| format!("{}. ", alert.words)).collect();
+        (worst.max(light), format!("{said}{sentence}"))
+    }
+
+    /// Why its light is what it is: words that stay the same as long as that is so.
+    pub(super) fn reasons(&self, now_ns: i64) -> BTreeSet<String> {
+        let (light, _) = self.last(now_ns);
+        let late = match light {
+            Light::Off | Light::Good => None,
+            Light::Look => Some("late"),
+            Light::Bad => Some("absent"),
+        };
+        late.into_iter()
+            .chain(self.alerts().iter().map(|one| one.kind))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// What the machine told of its last run, unless a snapshot came later, as from an older program, or it is locked out.
@@ -76,9 +103,7 @@ impl Known {
     ///
     /// Untrusted: one that names a moment far away is late as one that names none.
     fn next_ns(&self) -> Option<i64> {
-        let told = self.told_good()?;
-        let ahead = |next_ns: &i64| next_ns.saturating_sub(told.received_ns);
-        told.report.next_ns.filter(|next_ns| (1..FURTHEST_NS).contains(&ahead(next_ns)))
+        believed_next_ns(self.told_good()?)
     }
 
     fn last(&self, now_ns: i64) -> (Light, String) {
@@ -104,28 +129,43 @@ impl Known {
     }
 
     /// How the last run failed, if it did.
-    fn failure(&self) -> Option<(Light, String)> {
+    fn failure(&self) -> Option<Alert> {
         let told = self.told().filter(|told| !told.is_good())?;
-        let light = if told.met_damage() { Light::Bad } else { Light::Look };
-        Some((light, format!("Its last backup {}", told.outcome())))
+        let (light, kind) = match (told.met_damage(), told.has_committed()) {
+            (true, _) => (Light::Bad, "met damage"),
+            (false, true) => (Light::Look, "incomplete"),
+            (false, false) => (Light::Look, "failed"),
+        };
+        Some(Alert { light, kind, words: format!("Its last backup {}", told.outcome()) })
     }
 
     /// What somebody should know of its repository.
-    pub(super) fn alerts(&self) -> Vec<(Light, String)> {
+    pub(super) fn alerts(&self) -> Vec<Alert> {
         let Some(repository) = &self.repository else { return Vec::new() };
+        let alert = |light, kind, words| Alert { light, kind, words };
         let problem = repository.problem.iter();
-        let problem =
-            problem.map(|why| (Light::Bad, format!("Its repository cannot be opened: {why}")));
-        let damaged = repository.damaged.iter();
-        let damaged = damaged.map(|what| (Light::Bad, format!("Damage was found: {what}")));
+        let problem = problem.map(|why| {
+            alert(Light::Bad, "problem", format!("Its repository cannot be opened: {why}"))
+        });
+        let more = repository.damaged.len().saturating_sub(DAMAGES_SAID);
+        let damaged = repository.damaged.iter().take(DAMAGES_SAID);
+        let damaged = damaged.map(|what| format!("Damage was found: {what}"));
+        let more =
+            (more > 0).then(|| format!("And {} more things are damaged", count(more as u64)));
+        let damaged = damaged.chain(more).map(|words| alert(Light::Bad, "damage", words));
         let alarm = repository.alarm.iter();
-        let alarm = alarm.map(|why| (Light::Look, format!("Automatic deletion is paused: {why}")));
+        let alarm = alarm
+            .map(|why| alert(Light::Look, "alarm", format!("Automatic deletion is paused: {why}")));
         let quota = repository.quota_bytes.filter(|quota| {
             repository.stored_bytes.saturating_mul(100) >= quota.saturating_mul(FULL_PERCENT)
         });
         let full = quota.map(|quota| {
             let stored = size(repository.stored_bytes);
-            (Light::Look, format!("{stored} of its quota of {} are used", size(quota)))
+            alert(
+                Light::Look,
+                "quota",
+                format!("{stored} of its quota of {} are used", size(quota)),
+            )
         });
         problem.chain(damaged).chain(alarm).chain(full).chain(self.failure()).collect()
     }
@@ -137,9 +177,9 @@ impl Known {
         let dates: Vec<_> = dates.collect();
         let point = |before: i64| {
             let date = today.checked_sub(before.days()).ok()?;
-            let count = dates.iter().filter(|other| **other == date).count();
-            let shown = counted(count as u64, "snapshot");
-            Some(Point { label: date.to_string(), value: count as f64, shown })
+            let came = dates.iter().filter(|other| **other == date).count();
+            let shown = counted(came as u64, "snapshot");
+            Some(Point { label: date.to_string(), value: came as f64, shown })
         };
         (0..days).rev().filter_map(point).collect()
     }
@@ -154,6 +194,12 @@ impl Known {
             points: self.by_day(days, now_ns),
         }
     }
+}
+
+/// When a machine is to begin its next backup, unless it named a moment that is far away.
+pub(super) fn believed_next_ns(told: &RunEntry) -> Option<i64> {
+    let ahead = |next_ns: &i64| next_ns.saturating_sub(told.received_ns);
+    told.report.next_ns.filter(|next_ns| (1..FURTHEST_NS).contains(&ahead(next_ns)))
 }
 
 fn day(ns: i64) -> Result<jiff::civil::Date, Problem> {
@@ -382,6 +428,23 @@ mod tests {
         assert_eq!(next(100, 1000 * 24, 0).0, Light::Look, "nobody waits for years");
         assert_eq!(next(100, -1, 0).0, Light::Look);
         assert_eq!(next(100, 7 * 24, 1).0, Light::Look, "it failed, and is late as ever");
+    }
+
+    #[test]
+    fn every_reason_is_said_and_none_hides_another() {
+        let mut known = known(&[1]);
+        let repository = known.repository.as_mut().unwrap();
+        repository.quota_bytes = Some(1_300_000_000);
+        repository.alarm = Some("half is gone".into());
+        let (light, sentence) = known.sentence(NOW_NS);
+        assert_eq!(light, Light::Look);
+        for part in ["half is gone", "of its quota"] {
+            assert!(sentence.contains(part), "{sentence}");
+        }
+        let reasons: Vec<_> = known.reasons(NOW_NS).into_iter().collect();
+        assert_eq!(reasons, ["alarm", "quota"]);
+        known.repository.as_mut().unwrap().alarm = None;
+        assert_eq!(known.reasons(NOW_NS).len(), 1);
     }
 
     #[test]

@@ -31,6 +31,27 @@ pub fn free_bytes_if_told(path: &Path) -> io::Result<Option<u64>> {
     Ok((stat.f_blocks > 0).then_some(free))
 }
 
+/// How large a file system is, and how much of it is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskRoom {
+    /// Bytes that this user may still write.
+    pub free_bytes: u64,
+    /// Bytes in all.
+    pub total_bytes: u64,
+}
+
+/// That of the file system that holds `path`; `None` as for [`free_bytes_if_told`].
+///
+/// # Errors
+///
+/// What the system says.
+pub fn room_if_told(path: &Path) -> io::Result<Option<DiskRoom>> {
+    let stat = rustix::fs::statvfs(path)?;
+    let [free_bytes, total_bytes] =
+        [stat.f_bavail, stat.f_blocks].map(|blocks| blocks.saturating_mul(stat.f_frsize));
+    Ok((total_bytes > 0).then_some(DiskRoom { free_bytes, total_bytes }))
+}
+
 /// File systems that other computers may write to as well, or that a process carries: locks may hold
 /// on this computer only. The numbers are those of `statfs(2)`.
 const SHARES: [u64; 12] = [

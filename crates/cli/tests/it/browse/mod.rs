@@ -7,12 +7,13 @@ mod seen;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, lchown, symlink};
 use std::process::{Command, Stdio};
 
 use client::{Answer, Browser};
 use place::{HOSTILE, Place, back_up, encoded, hostile_tree};
 
-use crate::house::{Machine, folder, small_tree, text};
+use crate::house::{Machine, folder, is_root, small_tree, text};
 
 /// Waits until a restore that a form began has ended, and gives its page.
 fn ended(browser: &mut Browser, begun: &Answer) -> Answer {
@@ -450,4 +451,36 @@ fn a_trial_ends_with_its_pages_open_and_leaves_nothing_behind() {
     let (status, _) = process.wait().expect("it ends");
     assert_eq!(status.code(), Some(0));
     assert_eq!(fs::read_dir(work.path()).expect("a folder").count(), 0);
+}
+
+/// Root restores into a folder that another user can change, who put a link where a ticked folder is to come.
+#[test]
+fn a_link_in_the_folder_that_was_named_leads_a_restore_of_root_nowhere() {
+    if !is_root("a link of another user") {
+        return;
+    }
+    const OTHER: u32 = 65534;
+    let place = Place::new(|source| {
+        fs::create_dir(source.join("doc")).expect("a folder");
+        fs::write(source.join("doc/letter"), "text").expect("a file");
+        lchown(source.join("doc"), Some(OTHER), Some(OTHER)).expect("root may");
+    });
+    let (out, victim) = (place.machine.path("out"), place.machine.path("victim"));
+    fs::create_dir(&out).expect("a folder");
+    fs::create_dir(&victim).expect("a folder");
+    lchown(&out, Some(OTHER), Some(OTHER)).expect("root may");
+    symlink(&victim, out.join("doc")).expect("a link");
+    lchown(out.join("doc"), Some(OTHER), Some(OTHER)).expect("root may");
+
+    let mut browser = place.inside();
+    let page = browser.get(&place.at("at", "")).expect(200);
+    let (token, snapshot) = (page.field("token"), page.field("snapshot"));
+    let item = format!("{}/doc", text(&place.source()));
+    let fields =
+        [("token", &*token), ("snapshot", &*snapshot), ("where", "folder"), ("folder", text(&out))];
+    let begun = browser.post("/restore", &[&fields[..], &[("item", &*item)]].concat()).expect(303);
+    let said = ended(&mut browser, &begun).text();
+    assert!(!said.contains("Done."), "{said}");
+    assert_eq!(fs::metadata(&victim).expect("it is there").uid(), 0, "it was given away");
+    assert_eq!(fs::read_dir(&victim).expect("it is there").count(), 0, "something was put there");
 }

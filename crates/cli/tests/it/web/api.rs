@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Place;
 use super::client::Answer;
+use crate::house::files_below;
 
 impl Place {
     /// Makes a token of that name and scope.
@@ -86,6 +87,16 @@ fn what_changed_is_in_the_audit_log_with_who_and_from_where() {
     let all = place.told(&["audit"]);
     assert!(all.iter().any(|entry| entry["command"] == "api-token" && entry["who"] == "terminal"));
     assert!(!format!("{all:?}").contains(&token), "no secret is noted");
+
+    // What is refused is noted too, by a rule and by a scope; and reading is not.
+    let reader = place.token("reader", "read");
+    place.command(&reader, "revoke", &json!({ "machine": "attic" })).expect(403);
+    place.command(&token, "cancel", &json!({ "number": 77 })).expect(409);
+    place.command(&token, "audit", &json!({})).expect(200);
+    place.program(&token, "GET", "/api/v1/admin/api-tokens", "").expect(200);
+    let told = place.told(&["audit", "--limit", "2"]);
+    let said = |at: usize| (told[at]["command"].as_str(), told[at]["error"].is_string());
+    assert_eq!((said(0), said(1)), ((Some("cancel"), true), (Some("revoke"), true)), "{told:?}");
 }
 
 #[test]
@@ -164,6 +175,38 @@ fn a_scrub_is_a_job_with_a_log_that_a_program_and_a_terminal_see() {
         (&json!("scrub of all repositories"), &json!("token script"))
     );
     place.command(&token, "job", &json!({ "number": 999 })).expect(409);
+}
+
+#[test]
+fn a_scrub_that_finds_damage_is_no_job_that_went_well() {
+    let place = Place::new("attic");
+    let token = place.token("script", "operate");
+    let repositories = place.machine.path("data/repositories");
+    let damaged = files_below(&repositories).into_iter().find(|file| {
+        file.to_string_lossy().contains("/tails/")
+            && file.extension().is_some_and(|end| end == "payload")
+    });
+    let damaged = damaged.expect("a payload");
+    let mut bytes = std::fs::read(&damaged).expect("it is there");
+    bytes[5] ^= 1;
+    std::fs::write(&damaged, bytes).expect("room");
+    let begun = json(&place.command(&token, "scrub", &json!({})).expect(202));
+    let number = begun["number"].to_string();
+    let ended = (0..600).find_map(|_| {
+        let told = place.told(&["jobs", &number]).remove(0);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        (told["outcome"] != "running").then_some(told)
+    });
+    let ended = ended.expect("it ends");
+    assert_eq!(ended["outcome"], "failed", "{ended}");
+    assert!(ended["error"].as_str().is_some_and(|why| why.starts_with("attic: ")), "{ended}");
+    assert!(ended["lines"].to_string().contains("damaged: "), "{ended}");
+    let page = place.signed_in().get(&format!("/jobs/{number}")).expect(200);
+    assert!(
+        page.body.contains("class=\"light bad\"") && page.body.contains("damaged: "),
+        "{}",
+        page.body
+    );
 }
 
 #[test]

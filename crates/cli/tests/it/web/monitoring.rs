@@ -66,14 +66,14 @@ fn prometheus_takes_the_rules_and_alerts_by_them() {
          {{ summary: \"old has no new backup on nas for two days.\" }}\n      - eval_time: 90m\n        \
          alertname: HoldallBackupMissing\n        exp_alerts: []\n      - eval_time: 90m\n        alertname: \
          HoldallDiskNearlyFull\n        exp_alerts:\n          - exp_labels: {{ severity: warning, instance: nas }}\n            \
-         exp_annotations: {{ summary: \"1KiB are left on the disk of nas.\" }}\n",
+         exp_annotations: {{ summary: \"0.1024% of the disk of nas are left.\" }}\n",
         text(&rules),
         series(late, "machine_id=\"a\",machine=\"old\"", "-259200+0"),
         series(late, "machine_id=\"b\",machine=\"new\"", "0+60"),
         series("holdall_machine_revoked", "machine_id=\"a\",machine=\"old\"", "0+0"),
         series("holdall_machine_revoked", "machine_id=\"b\",machine=\"new\"", "0+0"),
         "      - series: 'holdall_disk_free_bytes{instance=\"nas\"}'\n        values: '1024+0x120'\n",
-        series("holdall_repository_stored_bytes", "machine_id=\"a\",machine=\"old\"", "1000000+0"),
+        "      - series: 'holdall_disk_total_bytes{instance=\"nas\"}'\n        values: '1000000+0x120'\n",
     );
     fs::write(&test, content).expect("room");
     let tried =
