@@ -91,7 +91,7 @@ enum At {
     In(Box<Snapshot>, Vec<u8>),
 }
 
-/// What is told of a file or folder.
+/// What WebDAV says of a file or folder.
 #[derive(Debug, Clone)]
 struct About {
     is_dir: bool,
@@ -160,7 +160,7 @@ fn refused(problem: &Problem) -> FsError {
     }
 }
 
-/// What is told of an entry; nothing for what WebDAV has no place for.
+/// What WebDAV says of an entry; `None` for a kind that it does not know.
 fn about(entry: &Entry) -> Option<About> {
     let is_dir = entry.kind == EntryKind::Directory;
     let is_told = is_dir || entry.kind == EntryKind::File;

@@ -19,7 +19,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; fram
 /// What comes out of a backup may do nothing, whatever it is, and is not of this site.
 pub(crate) const SANDBOX: &str = "default-src 'none'; sandbox; frame-ancestors 'self'";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// What every answer says, unless it says otherwise. The origin of a form is told to these pages alone.
+/// The headers of every answer that sets no others. Browsers tell the origin of a form to these pages alone.
 const HEADERS: [(HeaderName, &str); 6] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -72,7 +72,7 @@ fn comes_from_here(headers: &HeaderMap, host: &str) -> bool {
     is_own_site && text(headers, &ORIGIN).is_none_or(is_own)
 }
 
-/// Whether somebody was led here from another site, whose browser then keeps the cookie to itself.
+/// Whether another site led the browser here. Then the browser does not send the cookie.
 pub(crate) fn was_led_here(headers: &HeaderMap) -> bool {
     text(headers, &FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none")
 }

@@ -174,7 +174,7 @@ impl Job {
         let options = RestoreOptions {
             // What is there stays, unless it was ticked that it shall not.
             overwrite: Some(overwrite.unwrap_or(Overwrite::Never)),
-            // The name of a folder within the one that was named is nobody's who is asked: it may be a link.
+            // Nobody typed this folder's name within the target: another user may have put a link there.
             in_place: in_place.is_some() || is_dir,
             ..RestoreOptions::default()
         };

@@ -42,7 +42,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long answers under way may take when it ends.
 const ENDING: Duration = Duration::from_secs(2);
-/// What somebody led here from elsewhere is shown for a moment: from this page, their browser shows the cookie.
+/// Shown for a moment to a browser that another site led here: from this page on it sends the cookie.
 const AGAIN: (&str, &str) = ("refresh", "0; url=/");
 
 /// The pages, for as long as this lives.

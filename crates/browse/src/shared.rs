@@ -29,7 +29,7 @@ const RESTS_AFTER: Duration = Duration::from_secs(3);
 pub(crate) struct Listing {
     pub(crate) listed: Listed,
     by_id: HashMap<String, usize>,
-    /// By the folder that it is in WebDAV, once somebody asked for one.
+    /// Snapshots by their folders in WebDAV; filled at the first request.
     by_folder: OnceLock<HashMap<String, usize>>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Shared {
     streams: Arc<Semaphore>,
 }
 
-/// Stops what nobody waits for any more.
+/// Stops the work of a request whose client is gone.
 struct StopOnDrop(Arc<Run>);
 
 impl Drop for StopOnDrop {
@@ -114,7 +114,7 @@ impl Shared {
         }
     }
 
-    /// Has a question answered on a plain thread; its run is stopped if nobody waits for the answer any more.
+    /// Answers a request on a plain thread. If the client goes, the work stops.
     pub(crate) async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self, &Run) -> Result<T, Problem> + Send + 'static,
@@ -168,7 +168,7 @@ impl Shared {
         Ok(Arc::clone(viewer.insert(new)))
     }
 
-    /// Lets others write to the repository while nobody asks anything.
+    /// Lets other programs write to the repository while no request is open.
     pub(crate) fn rest(&self) {
         if lock(&self.used).elapsed() < RESTS_AFTER {
             return;

@@ -20,7 +20,7 @@ const PIECE_BYTES: usize = 256 << 10;
 /// A piece, or the end: where neither comes, who was to send it failed.
 type Piece = Result<Option<Bytes>, io::Error>;
 
-/// A body that comes piece by piece. One that fails is cut off, so that nobody takes a part for the whole.
+/// A body that is sent in pieces. If a piece fails, the connection is cut, so that no client takes a part for the whole.
 struct Pieces(Receiver<Piece>);
 
 impl hyper::body::Body for Pieces {

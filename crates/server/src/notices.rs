@@ -77,24 +77,37 @@ const UNDER_WAY_MOST: usize = 4;
 /// How many are.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 
+/// One of those, counted until it ends, however that is.
+struct UnderWay;
+
+impl UnderWay {
+    fn begin() -> Result<Self, String> {
+        let this = Self;
+        match UNDER_WAY.fetch_add(1, Ordering::AcqRel) {
+            ..UNDER_WAY_MOST => Ok(this),
+            _ => Err("others are still being told".to_owned()),
+        }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        UNDER_WAY.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// Sends a notice, and waits for that no longer than [`PATIENCE`]. Whoever answers by a drop now and then is left behind.
 ///
 /// # Errors
 /// Why it did not arrive, in words without the address, which may be a secret.
 pub(crate) fn send(channel: &Channel, notice: &Notice) -> Result<(), String> {
-    let (channel, notice) = (channel.clone(), notice.clone());
-    if UNDER_WAY.fetch_add(1, Ordering::AcqRel) >= UNDER_WAY_MOST {
-        UNDER_WAY.fetch_sub(1, Ordering::AcqRel);
-        return Err("others are still being told".to_owned());
-    }
+    let (channel, notice, under_way) = (channel.clone(), notice.clone(), UnderWay::begin()?);
     let (tell, told) = mpsc::channel();
     let sending = move || {
-        let sent = try_to_send(&channel, &notice);
-        UNDER_WAY.fetch_sub(1, Ordering::AcqRel);
-        let _ = tell.send(sent);
+        let _under_way = under_way;
+        let _ = tell.send(try_to_send(&channel, &notice));
     };
     if holdall_sys::thread::start_alone(sending).is_err() {
-        UNDER_WAY.fetch_sub(1, Ordering::AcqRel);
         return Err("no thread can be started".to_owned());
     }
     told.recv_timeout(PATIENCE).unwrap_or_else(|_| Err("it did not answer in time".to_owned()))
