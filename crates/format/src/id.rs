@@ -30,6 +30,13 @@ fn parse_hex<const N: usize>(text: &str) -> Result<[u8; N], ParseIdError> {
     Ok(bytes)
 }
 
+/// Writes bytes as hexadecimal digits, in lower case.
+pub(crate) fn write_hex(bytes: &[u8], out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    let digits = |byte: &u8| [digit(byte >> 4), digit(byte & 15)];
+    out.write_str(&bytes.iter().flat_map(digits).collect::<String>())
+}
+
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident, $len:literal) => {
         $(#[$doc])*
@@ -53,7 +60,7 @@ macro_rules! identifier {
 
         impl fmt::Display for $name {
             fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+                write_hex(&self.0, out)
             }
         }
 

@@ -7,6 +7,7 @@ use std::fmt;
 use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
 
 use crate::FormatError;
+use crate::id::write_hex;
 
 /// Length of a signature.
 pub const SIGNATURE_BYTES: usize = 64;
@@ -127,7 +128,7 @@ impl PublicKey {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+        write_hex(&self.0, out)
     }
 }
 
