@@ -78,7 +78,7 @@ pub use opening::unopened::{
 pub use operations::anomaly::{Scan, SeriesChange, SnapshotSize};
 pub use operations::commit::EARLIEST_NS;
 pub use operations::compact::Supersession;
-pub use operations::usage::Census;
+pub use operations::usage::{Census, Listed};
 pub use prune::PruneOptions;
 pub use retention::judge::Judged;
 pub use state_files::scrub_round::ScrubRound;

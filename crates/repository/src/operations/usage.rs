@@ -1,6 +1,6 @@
 //! How much is stored, from what is counted anyway.
 
-use holdall_format::RecordKind;
+use holdall_format::{RecordHash, RecordKind};
 use holdall_protocol::Usage;
 
 use crate::store::Store;
@@ -18,6 +18,17 @@ pub struct Census {
     pub snapshots: u64,
     /// When the newest record came, in nanoseconds since 1970 UTC.
     pub newest_ns: Option<i64>,
+}
+
+/// A snapshot as its keeper sees it. Times are in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// Which.
+    pub id: RecordHash,
+    /// When it was received.
+    pub received_ns: i64,
+    /// Of a copy: when its machine says that the original was received.
+    pub taken_ns: Option<i64>,
 }
 
 impl Store {
@@ -64,10 +75,26 @@ impl Store {
 
     /// The usage, and what the records tell without being opened.
     pub fn census(&self) -> Census {
-        let records = self.records().after(0);
-        let snapshots = records.iter().filter(|record| record.kind == RecordKind::Snapshot).count();
-        let newest_ns = records.iter().map(|record| record.received_ns).max();
-        Census { usage: self.usage(), snapshots: snapshots as u64, newest_ns }
+        let (snapshots, newest_ns) = self.records().read(|records| {
+            records.fold((0, None), |(snapshots, newest_ns), record| {
+                let is_snapshot = record.kind == RecordKind::Snapshot;
+                (snapshots + u64::from(is_snapshot), newest_ns.max(Some(record.received_ns)))
+            })
+        });
+        Census { usage: self.usage(), snapshots, newest_ns }
+    }
+
+    /// The snapshots, oldest first, without what rules say of them.
+    pub fn listed(&self) -> Vec<Listed> {
+        self.records().read(|records| {
+            let snapshots = records.filter(|record| record.kind == RecordKind::Snapshot);
+            let listed = snapshots.map(|record| Listed {
+                id: record.hash,
+                received_ns: record.received_ns,
+                taken_ns: record.taken_ns,
+            });
+            listed.collect()
+        })
     }
 
     /// What kept something from being stored since this was asked last, if anything did: the quota or a full disk.

@@ -125,9 +125,15 @@ impl Records {
 
     /// The records behind a position that were not forgotten.
     pub(crate) fn after(&self, position: u64) -> Vec<RecordEntry> {
-        let entries = self.lock();
-        let behind = entries.iter().filter(|entry| entry.position > position && !entry.forgotten);
-        behind.cloned().collect()
+        self.read(|entries| entries.filter(|entry| entry.position > position).cloned().collect())
+    }
+
+    /// Looks at all that were not forgotten, in the order of their positions. Meanwhile none is added.
+    pub(crate) fn read<T>(
+        &self,
+        of: impl FnOnce(&mut dyn Iterator<Item = &RecordEntry>) -> T,
+    ) -> T {
+        of(&mut self.lock().iter().filter(|entry| !entry.forgotten))
     }
 
     /// Records that others follow in the chains of their machines and that are not there, tombstones neither,

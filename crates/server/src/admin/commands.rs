@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::administration::Administration;
-use super::command::{AdminCommand, Pace};
+use super::command::{AdminCommand, Carried, Pace};
 #[cfg(feature = "web")]
 use super::described::Described;
 use super::entries::{
@@ -64,6 +64,18 @@ macro_rules! commands {
                 const PACE: Pace = Pace::$pace;
                 type Reply = $reply;
             }
+
+            impl Carried for $command {
+                fn scope(&self) -> Scope {
+                    $(let $changing = self; if $changes { return Scope::$more; })?
+                    Scope::$scope
+                }
+
+                fn work(&self, $on: &Administration<'_>) -> Result<$reply, ServerError> {
+                    let $asked = self;
+                    $work
+                }
+            }
         )+
 
         /// Whether a command is called so.
@@ -88,34 +100,21 @@ macro_rules! commands {
                 match self { $(Self::$command(_) => $command::PACE),+ }
             }
 
-            /// What somebody must be allowed to do who has it carried out.
+            /// As [`Carried::scope`].
+            #[cfg(feature = "web")]
             pub(crate) fn scope(&self) -> Scope {
-                match self {
-                    $(Self::$command(_fields) => {
-                        $(let $changing = _fields; if $changes { return Scope::$more; })?
-                        Scope::$scope
-                    })+
-                }
+                match self { $(Self::$command(asked) => asked.scope()),+ }
             }
 
-            /// Does what was asked, and gives the line that answers it. What it changed is durable then, and counts
-            /// for the next request of every open connection.
+            /// As [`Carried::changes`].
+            #[cfg(feature = "web")]
+            pub(crate) fn changes(&self) -> bool {
+                match self { $(Self::$command(asked) => asked.changes()),+ }
+            }
+
+            /// Does what was asked, and gives the line that answers it.
             pub(crate) fn carry_out(&self, on: &Administration<'_>) -> Result<Line, ServerError> {
-                match self {
-                    $(Self::$command($asked) => {
-                        let $on = on;
-                        let is_noted = self.changes();
-                        // What takes long is noted when it begins: it may never end.
-                        if is_noted && Pace::$pace == Pace::Long {
-                            on.note($name, $asked, None);
-                        }
-                        let reply: Result<$reply, ServerError> = carried(|| $work);
-                        if is_noted && Pace::$pace != Pace::Long {
-                            on.note($name, $asked, reply.as_ref().err());
-                        }
-                        line_of(&Answer::Ok(Tagged { reply: $reply_name.into(), value: reply? }))
-                    })+
-                }
+                match self { $(Self::$command(asked) => answer_line::<$command>(on.carry_out(asked)?)),+ }
             }
         }
 
@@ -130,11 +129,6 @@ macro_rules! commands {
             )),+]
         }
     };
-}
-
-/// What some work comes to, an early end included.
-fn carried<T>(work: impl FnOnce() -> Result<T, ServerError>) -> Result<T, ServerError> {
-    work()
 }
 
 commands! {
@@ -396,12 +390,6 @@ fn hundred() -> usize {
 const TITLE_MOST: usize = 100;
 
 impl Command {
-    /// Whether it changes anything, and does not only tell.
-    pub(crate) fn changes(&self) -> bool {
-        let only_tells = matches!(self, Self::ListApiTokens(_) | Self::ListAudit(_));
-        self.scope() > Scope::Read && !only_tells
-    }
-
     /// What it is called as a job.
     pub(crate) fn title(&self) -> String {
         let (what, of) = match self {
@@ -423,6 +411,11 @@ impl Command {
 fn is_told_without_fields(name: &str) -> bool {
     let bare = serde_json::from_value::<Command>(serde_json::json!({ "command": name }));
     bare.is_ok_and(|command| !command.changes())
+}
+
+/// The line that answers a command.
+fn answer_line<C: AdminCommand>(value: C::Reply) -> Result<Line, ServerError> {
+    line_of(&Answer::Ok(Tagged { reply: C::REPLY.into(), value }))
 }
 
 /// A line with its end. It may have an invite or a token.

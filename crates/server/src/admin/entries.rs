@@ -4,7 +4,7 @@ use crate::activity::SessionEntry;
 use crate::jobs::JobEntry;
 use holdall_format::RecordHash;
 use holdall_protocol::{AdminToken, PruneReport};
-use holdall_repository::Judged;
+use holdall_repository::{Judged, Listed};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -239,6 +239,11 @@ impl SnapshotEntry {
     pub(super) fn of(judged: &Judged) -> Self {
         let Judged { received_ns, taken_ns, .. } = *judged;
         Self { id: judged.id.to_string(), received_ns, taken_ns }
+    }
+
+    pub(super) fn listed(listed: &Listed) -> Self {
+        let Listed { id, received_ns, taken_ns } = *listed;
+        Self { id: id.to_string(), received_ns, taken_ns }
     }
 }
 

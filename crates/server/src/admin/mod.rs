@@ -60,6 +60,8 @@ pub use crate::accounts::{
 pub use crate::activity::SessionEntry;
 pub use crate::jobs::{JobEntry, JobLine, JobProgress, Outcome};
 pub(crate) use administration::Administration;
+#[cfg(feature = "web")]
+pub(crate) use command::Carried;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
     BackupIdentity, Cancel, CancelJob, Forget, Invite, Judge, ListApiTokens, ListAudit,

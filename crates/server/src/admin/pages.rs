@@ -2,11 +2,7 @@
 //! come as lines.
 
 use super::administration::Administration;
-#[cfg(feature = "web")]
-use super::command::AdminCommand;
 use super::commands::MakeApiToken;
-#[cfg(feature = "web")]
-use super::commands::{Command, command_line, reply_in};
 use super::entries::{IssuedApiToken, IssuedWebCode, SnapshotEntry, Snapshots};
 use crate::ServerError;
 use crate::addresses::reachable_at;
@@ -16,8 +12,8 @@ impl Administration<'_> {
     /// Lists the snapshots of a repository.
     pub(super) fn snapshots(&self, repository: &str) -> Result<Snapshots, ServerError> {
         self.check_name(repository)?;
-        let judged = self.judge(&*self.stores.store(repository)?, repository);
-        Ok(Snapshots { snapshots: judged.iter().map(SnapshotEntry::of).collect() })
+        let listed = self.stores.store(repository)?.listed();
+        Ok(Snapshots { snapshots: listed.iter().map(SnapshotEntry::listed).collect() })
     }
 
     /// Makes a code for the pages.
@@ -40,18 +36,6 @@ impl Administration<'_> {
         let token = self.accounts.make_api_token(name, *scope, *valid_for_s)?;
         self.log(&format!("made a token for programs, {name:?}"));
         Ok(IssuedApiToken { token, addresses: reachable_at(self.listen) })
-    }
-
-    /// Carries out a command as if it had come as a line, so that a page and a terminal never differ.
-    ///
-    /// # Errors
-    /// As [`super::ask`].
-    #[cfg(feature = "web")]
-    pub(crate) fn carry_out<C: AdminCommand>(&self, command: &C) -> Result<C::Reply, ServerError> {
-        let line = command_line(command)?;
-        let command: Command = serde_json::from_slice(&line)
-            .map_err(|error| ServerError::Admin { reason: error.to_string() })?;
-        reply_in::<C>(&command.carry_out(self)?)
     }
 }
 

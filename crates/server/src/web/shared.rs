@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::sessions::Sessions;
 use super::turn::Turn;
 use crate::ServerError;
-use crate::admin::{AdminCommand, Administration, Command, Pace};
+use crate::admin::{Administration, Carried, Command, Pace};
 use crate::auth::actor::Actor;
 use crate::bounds::work::Work;
 use crate::state::ServerState;
@@ -58,7 +58,7 @@ impl Shared {
     /// Has one command carried out for somebody.
     pub(super) async fn ask<C>(&self, actor: Actor, command: C) -> Result<C::Reply, Problem>
     where
-        C: AdminCommand + Send + 'static,
+        C: Carried + Send + 'static,
         C::Reply: Send + 'static,
     {
         self.administer(actor, C::PACE, move |on| on.carry_out(&command)).await

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::StatusCode;
 use holdall_meter::{Layer, count, counted, size};
 use holdall_pages::{Chart, Light, Point};
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use maud::{Markup, html};
@@ -173,15 +174,20 @@ impl Known {
     /// How many snapshots came on each of the last `days` days.
     pub(super) fn by_day(&self, days: i64, now_ns: i64) -> Vec<Point> {
         let Ok(today) = day(now_ns) else { return Vec::new() };
-        let dates = self.snapshots.iter().filter_map(|one| day(one.received_ns).ok());
+        let zone = zone();
+        let begun = |date: Date| Some((date, begun_ns(date, &zone)?));
+        let dates =
+            (-days + 1..=1).filter_map(|after| begun(today.checked_add(after.days()).ok()?));
         let dates: Vec<_> = dates.collect();
-        let point = |before: i64| {
-            let date = today.checked_sub(before.days()).ok()?;
-            let came = dates.iter().filter(|other| **other == date).count();
+        let point = |pair: &[(Date, i64)]| {
+            let [(date, from_ns), (_, to_ns)] = *pair else { return None };
+            let came =
+                self.snapshots.iter().filter(|one| (from_ns..to_ns).contains(&one.received_ns));
+            let came = came.count();
             let shown = counted(came as u64, "snapshot");
             Some(Point { label: date.to_string(), value: came as f64, shown })
         };
-        (0..days).rev().filter_map(point).collect()
+        dates.windows(2).filter_map(point).collect()
     }
 
     /// The same as a chart called `id`.
@@ -202,10 +208,16 @@ pub(super) fn believed_next_ns(told: &RunEntry) -> Option<i64> {
     told.report.next_ns.filter(|next_ns| (1..FURTHEST_NS).contains(&ahead(next_ns)))
 }
 
-fn day(ns: i64) -> Result<jiff::civil::Date, Problem> {
+fn day(ns: i64) -> Result<Date, Problem> {
     let time = Timestamp::from_nanosecond(ns.into());
     let wrong = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "The clock shows no date.");
     Ok(time.map_err(wrong)?.to_zoned(zone()).date())
+}
+
+/// When a day begins on the clock of that zone.
+fn begun_ns(date: Date, zone: &TimeZone) -> Option<i64> {
+    let begun = date.to_zoned(zone.clone()).ok()?;
+    i64::try_from(begun.timestamp().as_nanosecond()).ok()
 }
 
 /// The zone of this computer; UTC where it has none.
