@@ -2,14 +2,16 @@
 //! what it waited for as far as this server saw. Of content and names of files it knows nothing.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdall_format::{PublicKey, RecordKind, SessionId, StoredRecord};
 use holdall_meter::{duration, size};
-use holdall_protocol::{CommitAnswer, RequestTimes};
+use holdall_protocol::{CommitAnswer, RepositoryError, RequestTimes};
 use serde::{Deserialize, Serialize};
 
+use crate::ServerError;
 use crate::bounds::failures::{FailureLog, Whose};
 use crate::bounds::source::Source;
 use crate::recent::Recent;
@@ -20,6 +22,8 @@ const ENDED_AFTER: Duration = Duration::from_secs(600);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// What is told of such a session.
 const UNENDED: &str = ", and did not say that it was done";
+/// What a machine is told whose session somebody had ended.
+const ENDED: &str = "an administrator of the server had this run ended; what was stored stays, and the next one goes on from it";
 /// What was shorter says little about what it waited for.
 const ENOUGH_SECONDS: f64 = 0.5;
 /// Most sessions of a key that are followed at once.
@@ -29,11 +33,16 @@ const MOST_OF_KEY: usize = 256;
 pub(crate) struct Activities {
     /// Bounds how many lines a machine has.
     log: Arc<FailureLog>,
+    /// What the next one is called.
+    next: AtomicU64,
     of: Mutex<HashMap<(PublicKey, SessionId), Activity>>,
 }
 
 /// What goes on in a session.
 struct Activity {
+    number: u64,
+    /// Somebody wants it to end: nothing more is done in it.
+    is_ended: bool,
     repository: String,
     /// The machine's name, and where it is.
     who: String,
@@ -50,6 +59,8 @@ struct Activity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct SessionEntry {
+    /// What it is called, until the server ends.
+    pub number: u64,
     /// The machine, and where it is.
     pub who: String,
     /// The repository's name on this server.
@@ -68,7 +79,7 @@ pub struct SessionEntry {
 
 impl Activities {
     pub(crate) fn new(log: Arc<FailureLog>) -> Self {
-        Self { log, of: Mutex::default() }
+        Self { log, next: AtomicU64::new(1), of: Mutex::default() }
     }
 
     /// Notes that a session of a repository was opened, and by whom. Of a key that opens many, the one that was idle
@@ -81,6 +92,8 @@ impl Activities {
     ) {
         let now = Instant::now();
         let activity = Activity {
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+            is_ended: false,
             repository,
             who: format!("{who} at {source}"),
             source,
@@ -149,6 +162,31 @@ impl Activities {
         ended.iter().for_each(|activity| self.tell_ended(activity, ""));
     }
 
+    /// Has one end: the next request in it is refused, so that the machine's run ends.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if nothing goes on under that number.
+    pub(crate) fn end(&self, number: u64) -> Result<SessionEntry, ServerError> {
+        let mut all = self.lock();
+        let Some(activity) = all.values_mut().find(|activity| activity.number == number) else {
+            let why = format!("no machine does anything here that is called {number}");
+            return Err(ServerError::refused(why));
+        };
+        activity.is_ended = true;
+        Ok(activity.entry())
+    }
+
+    /// Checks that nobody had a session ended.
+    ///
+    /// # Errors
+    /// [`RepositoryError::Refused`].
+    pub(crate) fn check(&self, of: (PublicKey, SessionId)) -> Result<(), RepositoryError> {
+        if self.lock().get(&of).is_some_and(|activity| activity.is_ended) {
+            return Err(RepositoryError::Refused { reason: ENDED.into() });
+        }
+        Ok(())
+    }
+
     /// Tells of the sessions that ended without a word, now and then. Never ends by itself.
     pub(crate) async fn tell_ended_ones(&self) {
         loop {
@@ -202,6 +240,7 @@ impl Activity {
     fn entry(&self) -> SessionEntry {
         let seconds = self.began.elapsed().as_secs_f64();
         SessionEntry {
+            number: self.number,
             who: self.who.clone(),
             repository: self.repository.clone(),
             seconds,

@@ -87,12 +87,9 @@ async function keep(page, seen) {
   await expect(page, 'Until then all stays');
 }
 
-/** Loads a page again until it no longer asks for that: what it tells of has ended. */
+/** Waits until a page has no script any more that renews it: what it tells of has ended. */
 async function settle(page) {
-  for (let left = 500; left > 0; left -= 1) {
-    if (!(await page.reload()).headers().refresh) return;
-  }
-  throw new Error(`${page.url()} tells of something that does not end`);
+  await page.waitForSelector('script[src="/live.js"]', { state: 'detached', timeout: 60_000 });
 }
 
 async function scrub(page, seen) {

@@ -195,6 +195,23 @@ verbs! {
     }
 }
 
+impl RepositoryVerb {
+    /// The session that it is asked in.
+    pub fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::Missing(session)
+            | Self::PutBlocks(session)
+            | Self::Commit(session)
+            | Self::CloseSession(session)
+            | Self::Fetch(session, _)
+            | Self::ReadBlocks(session, _)
+            | Self::ProveBlocks(session)
+            | Self::Supersede(session) => Some(*session),
+            _ => None,
+        }
+    }
+}
+
 impl LabVerb {
     /// Whether it asks for no more than a server answers.
     pub(super) fn is_within_limits(self) -> bool {

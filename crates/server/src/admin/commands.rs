@@ -17,7 +17,7 @@ use super::entries::{
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
 use crate::accounts::{Channel, Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
-use crate::activity::Activities;
+use crate::activity::{Activities, SessionEntry};
 use crate::auth::rights::Right;
 use crate::auth::scope::Scope;
 use crate::jobs::JobEntry;
@@ -343,6 +343,12 @@ commands! {
     ListSessions {}: "sessions", Quick, Read, "sessions" Sessions, |on, _asked| {
         Ok(Sessions { sessions: on.activities.map(Activities::entries).unwrap_or_default() })
     };
+
+    /// Has a machine's run end: nothing more is done in that session. What it stored by then stays.
+    EndSession {
+        /// What it is called.
+        number: u64,
+    }: "end-session", Quick, Operate, "session" SessionEntry, |on, asked| on.end_session(asked.number);
 
     /// Lists what takes long: what runs, and what ended last.
     ListJobs {}: "jobs", Quick, Read, "jobs" JobList, |on, _asked| Ok(JobList { jobs: on.jobs.entries(on.stores.now_ns()) });

@@ -7,6 +7,7 @@ use super::entries::{Quota, RepositoryEntry};
 use super::keep::SCRUB_ROUND_NS;
 use crate::ServerError;
 use crate::accounts::{Invitation, InviteRequest, MachineEntry};
+use crate::activity::SessionEntry;
 use crate::addresses::{reachable_at, with_port};
 use crate::auth::rights::Right;
 
@@ -62,6 +63,18 @@ impl Administration<'_> {
             self.log(&format!("changed the quota of repository {repository}"));
         }
         Ok(self.entry(repository))
+    }
+
+    /// Has what a machine does here end.
+    pub(super) fn end_session(&self, number: u64) -> Result<SessionEntry, ServerError> {
+        let Some(activities) = self.activities else {
+            return Err(ServerError::refused(
+                "no server is running, so that no machine does anything here",
+            ));
+        };
+        let ended = activities.end(number)?;
+        self.log(&format!("{}: its run was ended by an administrator", ended.who));
+        Ok(ended)
     }
 
     pub(super) fn repositories(&self) -> Result<Vec<RepositoryEntry>, ServerError> {

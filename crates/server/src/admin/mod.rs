@@ -64,7 +64,7 @@ pub(crate) use administration::Administration;
 pub(crate) use command::Carried;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
-    BackupIdentity, Cancel, CancelJob, Forget, Invite, Judge, ListApiTokens, ListAudit,
+    BackupIdentity, Cancel, CancelJob, EndSession, Forget, Invite, Judge, ListApiTokens, ListAudit,
     ListChannels, ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListRuns,
     ListSessions, ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, Only, Prune, Remove,
     RemoveChannel, Rename, Resume, Revoke, RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping,

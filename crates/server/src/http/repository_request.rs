@@ -45,6 +45,10 @@ pub(super) struct RepositoryRequest<'a> {
 
 impl RepositoryRequest<'_> {
     pub(super) async fn handle(self, verb: RepositoryVerb) -> Result<Response<Answer>, WireError> {
+        let is_closing = matches!(verb, RepositoryVerb::CloseSession(_));
+        if let Some(session) = verb.session().filter(|_| !is_closing) {
+            self.state.activities.check((self.permit.key(), session))?;
+        }
         match verb {
             RepositoryVerb::Create => self.create().await,
             RepositoryVerb::Describe => self.describe().await,

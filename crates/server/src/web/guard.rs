@@ -14,6 +14,9 @@ use axum::http::{Method, Request, StatusCode};
 
 use super::problem::Problem;
 
+/// What a page with a script may do: that script is a file of this server, and asks this server alone.
+pub(super) const POLICY_WITH_SCRIPT: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; script-src 'self'; connect-src 'self'; \
+     base-uri 'none'; frame-ancestors 'none'";
 /// Everything comes from this server, and there is no script at all.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";

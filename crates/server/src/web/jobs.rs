@@ -1,12 +1,10 @@
 //! What the server does that takes long, and what machines do here now: how far it is, its log, and an end to it.
 //!
-//! A page of what runs asks to be loaded again, so that it needs no script.
+//! A page of what runs is renewed by itself, with a script and without.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderValue;
-use axum::http::header::REFRESH;
 use axum::response::{IntoResponse, Redirect, Response};
 use holdall_meter::{duration, size};
 use holdall_pages::{Light, form, name};
@@ -14,17 +12,15 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::entry::Nothing;
+use super::live;
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use super::words::time;
 use crate::admin::{
-    AlsoRepair, CancelJob, Command, JobEntry, ListJobs, ListSessions, Outcome, Pace, Prune, Scrub,
-    SessionEntry, ShowJob,
+    AlsoRepair, CancelJob, Command, EndSession, JobEntry, ListJobs, ListSessions, Outcome, Pace,
+    Prune, Scrub, SessionEntry, ShowJob,
 };
-
-/// Seconds after which a page of what runs is loaded again.
-const AGAIN: &str = "5";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -50,14 +46,15 @@ pub(super) async fn list(
     let runs = !sessions.is_empty() || jobs.iter().any(|job| job.outcome == Outcome::Running);
     let content = html! {
         h2 { "Machines that are here now" }
-        (session_list(&sessions))
+        (session_list(&sessions, &who.token))
         h2 { "Jobs of the server" }
         (job_list(&jobs))
         (beginning("scrub", "Read everything again", &who.token))
         (beginning("prune", "Apply the rules now", &who.token))
         p class="faint" { "Every hour the server applies the rules and reads a part of what is stored by itself." }
+        @if runs { (live::script()) }
     };
-    Ok(again_if(runs, who.page(&shared, "Jobs", content)))
+    Ok(live::allow(who.page(&shared, "Jobs", content)))
 }
 
 fn beginning(what: &str, words: &str, token: &str) -> Markup {
@@ -68,7 +65,7 @@ fn beginning(what: &str, words: &str, token: &str) -> Markup {
     )
 }
 
-fn session_list(sessions: &[SessionEntry]) -> Markup {
+fn session_list(sessions: &[SessionEntry], token: &str) -> Markup {
     if sessions.is_empty() {
         return html! { p { "None." } };
     }
@@ -81,6 +78,7 @@ fn session_list(sessions: &[SessionEntry]) -> Markup {
                     @else { (size(session.given_bytes)) " read" }
                     " in " (duration(session.seconds)) ", now " (size(session.bytes_per_second as u64)) "/s"
                     @if let Some(limit) = &session.limited_by { ", limited by " (limit) }
+                    (form(&format!("/sessions/{}/end", session.number), token, &html! { button { "End it" } }))
                 }
             }
         }
@@ -157,15 +155,9 @@ pub(super) async fn show(
         @if job.lines.is_empty() { p { "Nothing was said." } }
         @for line in &job.lines { p { (time(line.time_ns)) " " (name(&line.text)) } }
         p { a href="/jobs" { "All jobs" } }
+        @if runs { (live::script()) }
     };
-    Ok(again_if(runs, who.page(&shared, &job.what, content)))
-}
-
-fn again_if(runs: bool, mut page: Response) -> Response {
-    if runs {
-        page.headers_mut().insert(REFRESH, HeaderValue::from_static(AGAIN));
-    }
-    page
+    Ok(live::allow(who.page(&shared, &job.what, content)))
 }
 
 /// Begins one.
@@ -193,4 +185,16 @@ pub(super) async fn cancel(
 ) -> Result<Response, Problem> {
     shared.ask(who.actor(source), CancelJob { number }).await?;
     Ok(Redirect::to(&format!("/jobs/{number}")).into_response())
+}
+
+/// Has a machine's run end.
+pub(super) async fn end_session(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    who: SignedIn,
+    Path(number): Path<u64>,
+    Sent(_): Sent<Nothing>,
+) -> Result<Response, Problem> {
+    shared.ask(who.actor(source), EndSession { number }).await?;
+    Ok(Redirect::to("/jobs").into_response())
 }

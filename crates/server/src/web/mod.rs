@@ -11,7 +11,7 @@
 //!
 //! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
 //! guessing down, `passwords` stretches. `words` says in a sentence how a machine is, `runs` draws how its backups went, `problem` says what went wrong.
-//! `watch` has people told.
+//! `live` tells a page of what runs when to look again, and `watch` has people told.
 //!
 //! All state comes from administrator's commands: a page knows nothing that `holdall admin` does not, and there is no
 //! second way to change anything.
@@ -21,6 +21,7 @@ mod backoff;
 mod entry;
 mod guard;
 mod jobs;
+mod live;
 mod look;
 mod machine;
 mod metrics;
@@ -93,6 +94,9 @@ impl Web {
             .route("/jobs", get(jobs::list).post(jobs::begin))
             .route("/jobs/{number}", get(jobs::show))
             .route("/jobs/{number}/cancel", post(jobs::cancel))
+            .route("/sessions/{number}/end", post(jobs::end_session))
+            .route("/changes", get(live::changes))
+            .route(live::SCRIPT_PATH, get(|| file("text/javascript; charset=utf-8", live::SCRIPT)))
             .route("/settings", get(settings::show))
             .route("/tokens", post(settings::make_token))
             .route("/tokens/revoke", post(settings::revoke_token))

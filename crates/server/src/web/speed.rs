@@ -1,6 +1,6 @@
 //! How fast the way between this very browser and the server is, so that a telephone can say what the Wi-Fi gives.
 //!
-//! The one page with a script: a file of this server, which the page's policy allows and nothing else. One browser measures
+//! It needs a script: a file of this server, which the page's policy allows and nothing else. One browser measures
 //! at a time, for half a minute, and none while a machine stores or reads.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use maud::html;
 
+use super::guard::POLICY_WITH_SCRIPT;
 use super::shared::Shared;
 use super::turn::PIECE_BYTES;
 use super::visitor::SignedIn;
@@ -19,9 +20,6 @@ use super::visitor::SignedIn;
 /// The script, and where it is.
 pub(super) const SCRIPT: &str = include_str!("speed.js");
 pub(super) const SCRIPT_PATH: &str = "/speed.js";
-/// What this page may do more than others.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; script-src 'self'; \
-                      connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// The most of a body.
 pub(super) const BODY_MOST: usize = PIECE_BYTES;
 const TOKEN: HeaderName = HeaderName::from_static("x-holdall-token");
@@ -45,7 +43,8 @@ pub(super) async fn show(State(shared): State<Arc<Shared>>, who: SignedIn) -> Re
         script src=(SCRIPT_PATH) {}
     };
     let mut page = who.page(&shared, "Speed of this browser", content);
-    page.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    page.headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY_WITH_SCRIPT));
     page
 }
 

@@ -3,7 +3,11 @@
 use std::path::Path;
 
 use anyhow::Result;
-use holdall_server::admin::{CancelJob, JobEntry, JobProgress, ListJobs, Outcome, ShowJob};
+use holdall_meter::duration;
+use holdall_server::admin::{
+    CancelJob, EndSession, JobEntry, JobProgress, ListJobs, ListSessions, Outcome, SessionEntry,
+    ShowJob,
+};
 use serde::Serialize;
 
 use super::ask;
@@ -11,15 +15,17 @@ use crate::app::App;
 use crate::exit::Exit;
 use crate::terminal::output::{Shown, local_time, rfc3339, size};
 
-/// Shows what a server does that takes long, its log, and cancels it
+/// Shows what a server does that takes long and what machines do there now, and ends it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Example: holdall admin jobs                (what runs, and what ended last)
          holdall admin jobs 3              (with its log)
          holdall admin jobs 3 --cancel
+         holdall admin jobs --end-session 7
 
 Scrubs, prunes and the hourly round are jobs. What a job did before it was cancelled stays done. Jobs are remembered \
-until the server ends.
+until the server ends. A session is what a machine does there now; its run ends with 1 when the session is ended, and \
+what it stored by then stays.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -28,9 +34,16 @@ pub(crate) struct Args {
     /// Has it end early
     #[arg(long, requires = "number")]
     cancel: bool,
+    /// Has what a machine does there end
+    #[arg(long, value_name = "NUMBER", conflicts_with = "number")]
+    end_session: Option<u64>,
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
+    if let Some(number) = args.end_session {
+        show_session(app, &ask(data, &EndSession { number })?)?;
+        return Ok(Exit::Done);
+    }
     match args.number {
         Some(number) if args.cancel => show(app, &ask(data, &CancelJob { number })?)?,
         Some(number) => show(app, &ask(data, &ShowJob { number })?)?,
@@ -40,9 +53,20 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
                 app.output.say("no jobs since the server started")?;
             }
             jobs.iter().rev().try_for_each(|job| show(app, job))?;
+            let sessions = ask(data, &ListSessions {})?.sessions;
+            sessions.iter().try_for_each(|session| show_session(app, session))?;
         }
     }
     Ok(Exit::Done)
+}
+
+fn show_session(app: &App, session: &SessionEntry) -> Result<()> {
+    app.output.object("session", session)?;
+    let SessionEntry { number, who, taken_bytes, given_bytes, seconds, .. } = session;
+    let (bytes, what) =
+        if *taken_bytes > 0 { (taken_bytes, "stored") } else { (given_bytes, "read") };
+    let (who, bytes, took) = (Shown(who.as_bytes()), size(*bytes), duration(*seconds));
+    Ok(app.output.result(format_args!("session {number}: {who}, {bytes} {what} in {took}"))?)
 }
 
 fn show(app: &App, job: &JobEntry) -> Result<()> {

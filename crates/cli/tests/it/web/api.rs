@@ -23,7 +23,7 @@ impl Place {
         self.browser().ask(&head, body)
     }
 
-    fn command(&self, token: &str, name: &str, fields: &Value) -> Answer {
+    pub(super) fn command(&self, token: &str, name: &str, fields: &Value) -> Answer {
         self.program(token, "POST", &format!("/api/v1/admin/{name}"), &fields.to_string())
     }
 }

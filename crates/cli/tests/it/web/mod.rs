@@ -2,6 +2,7 @@
 
 mod api;
 mod client;
+mod ended;
 mod monitoring;
 mod notices;
 mod pages;
