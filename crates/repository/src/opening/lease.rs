@@ -33,7 +33,7 @@ use std::time::{Duration, SystemTime};
 
 use holdall_protocol::RepositoryError;
 use holdall_sys::PathBeneath;
-use holdall_sys::lock::Held;
+use holdall_sys::lock::{Held, holder};
 use holdall_sys::{disk, host, process};
 
 use crate::storage::layout::{Layout, number_of};
@@ -172,7 +172,15 @@ fn lock(layout: &Layout, access: Access) -> Result<Option<Held>, RepositoryError
         Access::Read => Held::shared(file),
     };
     let held = held.map_err(failed("locking", &path))?;
-    held.map(Some).ok_or_else(|| RepositoryError::in_use(layout.place()))
+    held.map(Some).ok_or_else(|| in_use(layout, &path))
+}
+
+/// Says who has the lock, if that can be known.
+fn in_use(layout: &Layout, lock: &PathBeneath) -> RepositoryError {
+    match lock.open().ok().and_then(|file| holder(&file)) {
+        Some(holder) => RepositoryError::InUse { place: layout.place(), holder },
+        None => RepositoryError::in_use(layout.place()),
+    }
 }
 
 /// A lease that is the highest number, and the thread that renews it.

@@ -11,6 +11,8 @@ use std::ops::{Deref, DerefMut};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+pub use super::lock_holder::holder;
+
 /// What the system says where the file lies on something that has no locks.
 const UNSUPPORTED: [Errno; 4] = [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS, Errno::INVAL];
 

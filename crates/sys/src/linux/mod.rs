@@ -13,6 +13,7 @@ pub mod host;
 pub mod limits;
 pub mod listing;
 pub mod lock;
+mod lock_holder;
 pub mod memory;
 pub mod metadata;
 pub mod mounts;
