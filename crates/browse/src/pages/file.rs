@@ -1,6 +1,7 @@
 //! A file first: what it is here, and every version of it that a snapshot has.
 
 use holdall_engine::{ChangeKind, Content, Entry, EntryKind, Run, Snapshot, Version};
+use holdall_format::OneLine;
 use holdall_meter::size;
 use holdall_pages::name;
 use maud::{Markup, html};
@@ -20,6 +21,7 @@ pub(crate) fn page(
 ) -> Result<Markup, Problem> {
     let all: Vec<_> = listing.snapshots().iter().filter(|one| one.holds(path)).collect();
     let versions = shared.viewer()?.history(&all, path, run)?;
+    let unread = run.take_problems();
     let is_file = entry.kind == EntryKind::File;
     Ok(html! {
         (above(snapshot, path))
@@ -29,6 +31,9 @@ pub(crate) fn page(
             (preview::of(shared, snapshot, path, entry)?)
         }
         h2 { "Versions" }
+        @for problem in &unread {
+            p class="notice bad" { (OneLine(&problem.reason).to_string()) ". `holdall check` says more." }
+        }
         (list(snapshot, path, &versions))
         form method="post" action="/restore" {
             input type="hidden" name="token" value=(shared.door.form());

@@ -43,8 +43,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let listed = listing::shown(app, &access)?.snapshots;
     let wanted: Vec<_> =
         listed.iter().filter(|one| filter.takes(one) && one.holds(&path)).collect();
-    let versions = holdall_engine::history(&access, &wanted, &path, &app.run())?;
-    if versions.is_empty() {
+    let run = app.run();
+    let versions = holdall_engine::history(&access, &wanted, &path, &run)?;
+    let unread = run.take_problems();
+    unread.iter().try_for_each(|problem| app.output.problem(problem))?;
+    if versions.is_empty() && unread.is_empty() {
         let message = format!("{} is in none of the snapshots", Shown(&path));
         let hint = "`holdall find` looks for names everywhere";
         return Err(Refusal::new(Exit::Failed, message).hint(hint).into());
@@ -62,7 +65,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         app.output
             .note(format_args!("`{command}` restores the newest of these, beside what is there"));
     }
-    Ok(Exit::Done)
+    Ok(if unread.is_empty() { Exit::Done } else { Exit::Damage })
 }
 
 fn line(version: &Version<'_>) -> String {

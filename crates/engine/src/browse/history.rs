@@ -6,6 +6,7 @@ use holdall_format::{MachineId, ObjectId};
 use holdall_tree::{Entry, NodeSource, PathKey, lookup};
 
 use crate::blocks::Nodes;
+use crate::error::is_damaged;
 use crate::records::snapshot_path::key_of;
 use crate::{EngineError, EntryChange, Run, Snapshot, UnlockedRepository};
 
@@ -26,8 +27,10 @@ pub struct Version<'a> {
 /// before it of the same machine, and a copy with the copy before it of the same host, so they should
 /// all be of that path. A copy stands where its original would.
 ///
+/// A snapshot whose tree cannot be read there is noted as a problem, and compared with no other.
+///
 /// # Errors
-/// [`EngineError::Damaged`] for a tree that cannot be read; [`EngineError::Interrupted`].
+/// [`EngineError::Interrupted`]; [`EngineError::Repository`] if the repository cannot be asked.
 pub fn history<'a>(
     access: &UnlockedRepository,
     snapshots: &[&'a Snapshot],
@@ -53,7 +56,17 @@ pub(super) fn history_in<'a>(
         if before.is_some_and(|(root, _)| *root == snapshot.root) {
             continue;
         }
-        let entry = lookup(&mut nodes, snapshot.root, key)?;
+        let entry = match lookup(&mut nodes, snapshot.root, key).map_err(EngineError::from) {
+            Err(error) if is_damaged(&error) => {
+                let reason = format!(
+                    "snapshot {:.10} cannot be read there: {error}",
+                    snapshot.id.to_string()
+                );
+                run.damage(&key.to_absolute(), reason);
+                continue;
+            }
+            found => found?,
+        };
         let before = before.and_then(|(_, entry)| entry.as_ref());
         if let Some(change) = EntryChange::between(before, entry.as_ref()) {
             versions.push(Version { snapshot, change, entry: entry.clone() });
