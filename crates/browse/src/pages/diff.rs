@@ -10,7 +10,7 @@ use holdall_engine::{EntryKind, Snapshot};
 use maud::{Markup, html};
 use similar::{ChangeTag, TextDiff};
 
-use super::{On, Place, above, address, entry_at, preview};
+use super::{On, Place, above, address, entry_at, preview, unseen};
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::{names, times};
@@ -62,7 +62,7 @@ fn version(shared: &Shared, snapshot: &Snapshot, path: &[u8]) -> Result<Version,
     if bytes.is_empty() {
         return Ok(Version::Text(String::new()));
     }
-    let text = preview::text_of(&bytes, entry.size).map(preview::shown_text);
+    let text = preview::text_of(&bytes, entry.size).map(str::to_owned);
     Ok(text.map_or(Version::Other("They are not both text."), Version::Text))
 }
 
@@ -76,12 +76,13 @@ fn page(old: &Snapshot, new: &Snapshot, path: &[u8], versions: &[Version; 2]) ->
         @match versions {
             [Version::Other(why), _] | [_, Version::Other(why)] => { p { (why) } }
             [Version::Text(old), Version::Text(new)] if old == new => { p { "The text is the same." } }
-            [Version::Text(old), Version::Text(new)] => (lines(old, new)),
+            [Version::Text(old), Version::Text(new)] => { (unseen::page(old, new)) (lines(old, new)) }
         }
     }
 }
 
 fn lines(old: &str, new: &str) -> Markup {
+    let (old, new) = (&*preview::shown_text(old), &*preview::shown_text(new));
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     let groups = diff.grouped_ops(AROUND);
     let mut left = LINES_MAX;
@@ -105,8 +106,8 @@ fn line(tag: ChangeTag, text: &str) -> Markup {
     html! {
         @match tag {
             ChangeTag::Equal => { "  " (text) "\n" }
-            ChangeTag::Delete => { del { "- " (text) } "\n" }
-            ChangeTag::Insert => { ins { "+ " (text) } "\n" }
+            ChangeTag::Delete => { del { "- " (unseen::shown(text)) } "\n" }
+            ChangeTag::Insert => { ins { "+ " (unseen::shown(text)) } "\n" }
         }
     }
 }

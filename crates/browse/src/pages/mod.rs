@@ -8,6 +8,7 @@ pub(crate) mod preview;
 pub(crate) mod restore;
 pub(crate) mod search;
 pub(crate) mod snapshots;
+mod unseen;
 pub(crate) mod zip;
 
 use std::sync::Arc;

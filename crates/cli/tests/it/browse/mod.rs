@@ -1,6 +1,7 @@
 //! `holdall browse`: its pages by a client that speaks to them as a browser does, with a real repository behind them.
 
 mod client;
+mod compared;
 mod damaged;
 mod dav;
 mod place;
