@@ -46,6 +46,9 @@ pub(crate) fn form(text: &str) -> Markup {
         form method="get" action="/search" {
             label for="q" { "A name, or a part of one, in all snapshots" }
             input id="q" name="q" type="search" value=(text) autocomplete="off" spellcheck="false" maxlength="1000" required;
+            p class="faint" {
+                code { "*" } " stands for anything, " code { "?" } " for one character, " code { "[ab]" } " for one of these."
+            }
             button class="quiet" { "Search" }
         }
     }
@@ -58,22 +61,60 @@ pub(crate) async fn show(State(shared): On, uri: Uri) -> Result<Response, Proble
     if wanted.is_empty() {
         return Ok(shared.page("Search", &form("")));
     }
-    let pattern = pattern_of(&wanted)?;
+    let is_literal = names::field(&fields, "as") == Some(b"text");
+    let (pattern, meant) = meant_by(&wanted, is_literal)?;
     let results =
         Arc::clone(&shared).ask(move |shared, run| results(shared, &pattern, run)).await?;
-    Ok(shared.page("Search", &html! { (form(&text)) (results) }))
+    let as_text = format!("/search?q={}&as=text", names::encode(&wanted));
+    let content = html! {
+        (form(&text))
+        @match meant {
+            Meant::Part => {}
+            Meant::Pattern => {
+                p class="faint" { "That is taken for a pattern. " a href=(as_text) { "Look for it as it is written" } }
+            }
+            Meant::NoPattern => { p class="faint" { "That is no pattern: it is looked for as it is written." } }
+        }
+        (results)
+    };
+    Ok(shared.page("Search", &content))
 }
 
-/// Text without a `*` or `?` is a part of a name.
-fn pattern_of(text: &[u8]) -> Result<Patterns, Problem> {
-    let is_pattern = text.iter().any(|byte| b"*?[/".contains(byte));
-    let text = if is_pattern { text.to_vec() } else { [b"*", text, b"*"].concat() };
-    let mut patterns = Patterns::below(b"/");
-    patterns.add(&text, true).map_err(|error| Problem::wrong(&error.to_string()))?;
-    match patterns.is_empty() {
-        true => Err(Problem::wrong("There is no name in it.")),
-        false => Ok(patterns),
+/// How a text was understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meant {
+    /// As a part of a name.
+    Part,
+    Pattern,
+    /// As a part of a name, though it has a `*`, `?` or `[`.
+    NoPattern,
+}
+
+/// What a text looks for. With a `*`, `?` or `[` it is a pattern, unless it is none or shall be none; with a slash, a path.
+fn meant_by(text: &[u8], is_literal: bool) -> Result<(Patterns, Meant), Problem> {
+    let is_pattern = !is_literal && text.iter().any(|byte| b"*?[".contains(byte));
+    let pattern = is_pattern.then(|| pattern_of(text)).flatten();
+    if let Some(pattern) = pattern {
+        return Ok((pattern, Meant::Pattern));
     }
+    let literal = text.iter().flat_map(|byte| match byte {
+        b'*' | b'?' | b'[' | b']' | b'\\' | b'!' | b'#' | b' ' => vec![b'\\', *byte],
+        _ => vec![*byte],
+    });
+    let literal: Vec<u8> = literal.collect();
+    let part = match text.contains(&b'/') {
+        true => literal,
+        false => [b"*", &literal[..], b"*"].concat(),
+    };
+    let meant = if is_pattern { Meant::NoPattern } else { Meant::Part };
+    let pattern = pattern_of(&part).ok_or_else(|| Problem::wrong("There is no name in it."))?;
+    Ok((pattern, meant))
+}
+
+fn pattern_of(text: &[u8]) -> Option<Patterns> {
+    let mut patterns = Patterns::below(b"/");
+    patterns.add(text, true).ok()?;
+    (!patterns.is_empty()).then_some(patterns)
 }
 
 fn results(shared: &Shared, pattern: &Patterns, run: &Run) -> Result<Markup, Problem> {
