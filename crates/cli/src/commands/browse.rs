@@ -58,11 +58,9 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     refuse_without_pages()?;
-    let access = open::access(app)?;
+    let (access, name) = open::access_and_name(app)?;
     // What is damaged or gone is told before anybody looks at the rest.
     listing::shown(app, &access)?;
-    let id = access.config().repository.to_string();
-    let name = app.named_repository().map_or_else(|| format!("{id:.10}"), str::to_owned);
     show(app, access, name, args.listen, !args.no_open)?;
     Ok(app.ended(Exit::Done))
 }

@@ -521,6 +521,16 @@ pub(crate) fn access(app: &App) -> Result<UnlockedRepository> {
     access_with(app, Patience::default())
 }
 
+/// The same, and what people call the repository: its directory, or its address.
+///
+/// # Errors
+/// As for [`access`].
+pub(crate) fn access_and_name(app: &App) -> Result<(UnlockedRepository, String)> {
+    let opened = place(app, Patience::default())?;
+    let name = opened.name.clone();
+    Ok((opened.open(app)?.0, name))
+}
+
 /// The same, and who keeps the repository.
 ///
 /// # Errors
