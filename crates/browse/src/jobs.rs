@@ -1,8 +1,8 @@
 //! Restores under way and those that ended, one thread each: what the pages begin, show and stop.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+mod batch;
+
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -14,8 +14,8 @@ use holdall_engine::{
 use holdall_format::Shown;
 use holdall_meter::{counted, size};
 
-use crate::names;
 use crate::problem::Problem;
+use batch::Batch;
 
 /// Restores that are remembered.
 const REMEMBERED: usize = 100;
@@ -48,9 +48,11 @@ pub(crate) struct Wish {
     pub(crate) overwrite: Option<Overwrite>,
 }
 
-/// What became of one thing.
+/// What became of some things that were restored together.
 pub(crate) struct Told {
-    pub(crate) path: Vec<u8>,
+    /// The first of them, and how many they are.
+    pub(crate) first: Vec<u8>,
+    pub(crate) items: usize,
     pub(crate) is_well: bool,
     pub(crate) words: String,
     pub(crate) problems: Vec<String>,
@@ -128,82 +130,71 @@ impl Jobs {
 
 impl Job {
     fn work(&self, access: &UnlockedRepository, day: &str) {
-        // What a run met counts for all of its items.
+        // What a run met counts for all of its batches.
         let mut problems_before = 0;
-        for (path, is_dir) in &self.wish.items {
+        for batch in batch::all_of(&self.wish, day) {
             if self.run.stopping() {
                 return;
             }
-            let restored = self.restore((access, day), path, *is_dir);
+            let restored = self.restore(access, &batch);
             let problems = self.run.take_problems().into_iter().take(PROBLEMS_NAMED);
             let mut problems: Vec<_> = problems
                 .map(|problem| format!("{}: {}", Shown(&problem.path), problem.reason))
                 .collect();
             let (is_well, words) = match restored {
-                Ok((mut summary, to)) => {
+                Ok(mut summary) => {
                     let so_far = summary.problems;
                     summary.problems = so_far.saturating_sub(problems_before);
                     problems_before = so_far;
                     problems.append(&mut summary.notes);
-                    (summary.problems == 0, words(&summary, &to))
+                    (summary.problems == 0, words(&summary, &batch.called))
                 }
                 Err(error) => (false, error.to_string()),
             };
-            lock(&self.told).push(Told { path: path.clone(), is_well, words, problems });
+            let items = batch.items.len();
+            let first = batch.items.into_iter().next().unwrap_or_default();
+            lock(&self.told).push(Told { first, items, is_well, words, problems });
         }
     }
 
-    /// Restores one thing; says what it is called there.
     fn restore(
         &self,
-        (access, day): (&UnlockedRepository, &str),
-        path: &[u8],
-        is_dir: bool,
-    ) -> Result<(RestoreSummary, PathBuf), EngineError> {
-        let Wish { snapshot, folder, overwrite, .. } = &self.wish;
-        let own = OsStr::from_bytes(names::last(path));
-        let in_place = folder.is_none().then(|| InPlace::of(path, is_dir, *overwrite, day));
-        let (target, name) = match (&in_place, folder) {
-            (Some(place), _) => (place.target.clone(), place.name.clone()),
-            (None, Some(folder)) if is_dir => (folder.join(own), folder.join(own)),
-            (None, folder) => {
-                let folder = folder.clone().unwrap_or_default();
-                (folder.clone(), folder.join(own))
-            }
-        };
+        access: &UnlockedRepository,
+        batch: &Batch,
+    ) -> Result<RestoreSummary, EngineError> {
         let options = RestoreOptions {
             // What is there stays, unless it was ticked that it shall not.
-            overwrite: Some(overwrite.unwrap_or(Overwrite::Never)),
-            // Nobody typed this folder's name within the target: another user may have put a link there.
-            in_place: in_place.is_some() || is_dir,
+            overwrite: Some(self.wish.overwrite.unwrap_or(Overwrite::Never)),
+            in_place: batch.is_guarded,
+            select: batch.selection(),
             ..RestoreOptions::default()
         };
-        let done =
-            holdall_engine::restore(access, snapshot, Some(path), &target, &options, &self.run)?;
-        if let Some(place) = in_place {
-            place.finish()?;
-        }
-        Ok((done, name))
+        let (snapshot, path) = (&self.wish.snapshot, Some(&batch.path[..]));
+        let target = &batch.target;
+        let done = holdall_engine::restore(access, snapshot, path, target, &options, &self.run)?;
+        InPlace::finish_all(&batch.places)?;
+        Ok(done)
     }
 }
 
-fn words(summary: &RestoreSummary, to: &Path) -> String {
-    let RestoreSummary { files, dirs, bytes, skipped, problems, .. } = summary;
-    let to = Shown(to.as_os_str().as_bytes()).to_string();
-    let mut words = match files + dirs {
-        0 => "nothing new was made".to_owned(),
-        items => format!("{}, {} restored as {to}", counted(items, "item"), size(*bytes)),
-    };
-    if *skipped > 0 {
-        words.push_str(&format!("; {} skipped, as something is there", counted(*skipped, "item")));
+/// What became of all that a restore met: each is in one of the counts.
+fn words(summary: &RestoreSummary, called: &str) -> String {
+    let &RestoreSummary { files, dirs, kept_dirs, kept, skipped, bytes, problems, .. } = summary;
+    let counts = [
+        (files, "file", format!(", {}, restored", size(bytes))),
+        (dirs.saturating_sub(kept_dirs), "folder", " restored".to_owned()),
+        (kept, "file", " there already and kept".to_owned()),
+        (kept_dirs, "folder", " there already".to_owned()),
+        (skipped.saturating_sub(kept), "item", " left out that could not be made".to_owned()),
+        (problems, "item", " not restored, or not wholly".to_owned()),
+    ];
+    let some = counts.into_iter().filter(|(count, ..)| *count > 0);
+    let mut said: Vec<_> =
+        some.map(|(count, what, became)| format!("{}{became}", counted(count, what))).collect();
+    if said.is_empty() {
+        said.push("nothing is in it".to_owned());
     }
-    if *problems > 0 {
-        words.push_str(&format!(
-            "; {} could not be restored, or not wholly",
-            counted(*problems, "item")
-        ));
-    }
-    words
+    format!("to {called}: {}", said.join("; "))
 }
 
 /// Locks a mutex whose data stays valid if a holder panicked.

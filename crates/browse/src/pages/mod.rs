@@ -25,8 +25,8 @@ use crate::names;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// Most bytes of a form: some thousand ticked items.
-const FORM_MAX_BYTES: usize = 2 << 20;
+/// Most bytes of a form other than that of what is ticked.
+const FORM_MAX_BYTES: usize = 64 << 10;
 
 /// The shared state as pages take it.
 pub(crate) type On = State<Arc<Shared>>;

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::StreamExt;
 use holdall_engine::{EntryKind, Overwrite};
 use holdall_meter::{counted, size};
 use holdall_pages::form;
@@ -22,12 +24,16 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::{names, times};
 
+/// Most bytes of what was ticked: a hundred thousand things.
+const FORM_MAX_BYTES: usize = 16 << 20;
+/// Of a longer one, so much is read before it is refused.
+const READ_MAX_BYTES: usize = 256 << 20;
 /// How often a page of a restore under way is shown anew.
 const REFRESH: (&str, &str) = ("refresh", "2");
 
 /// Begins the restore of what was ticked.
-pub(crate) async fn begin(State(shared): On, body: Bytes) -> Result<Response, Problem> {
-    let fields = checked(&shared, &body)?;
+pub(crate) async fn begin(State(shared): On, body: Body) -> Result<Response, Problem> {
+    let fields = checked(&shared, &ticked(body).await?)?;
     let number = Arc::clone(&shared)
         .ask(move |asked, _| {
             let wish = wish_of(asked, &fields)?;
@@ -36,6 +42,31 @@ pub(crate) async fn begin(State(shared): On, body: Bytes) -> Result<Response, Pr
         })
         .await?;
     Ok(led_to(number))
+}
+
+/// A form with all that was ticked. A browser shows an answer only once it has sent all of its form, so that one that is
+/// too long is read to its end.
+async fn ticked(body: Body) -> Result<Vec<u8>, Problem> {
+    let (mut form, mut body, mut bytes) = (Vec::new(), body.into_data_stream(), 0);
+    while let Some(piece) = body.next().await {
+        let piece =
+            piece.map_err(|_| Problem::wrong("That form did not come whole. Send it again."))?;
+        bytes += piece.len();
+        if bytes <= FORM_MAX_BYTES {
+            form.extend_from_slice(&piece);
+        } else if bytes <= READ_MAX_BYTES {
+            form = Vec::new();
+        } else {
+            break;
+        }
+    }
+    match bytes {
+        ..=FORM_MAX_BYTES => Ok(form),
+        _ => Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "That is more than can be ticked at once. Tick the folder that it is in, or restore it in parts.",
+        )),
+    }
 }
 
 /// The fields of a form of these pages.
@@ -58,8 +89,8 @@ fn wish_of(shared: &Shared, fields: &[(String, Vec<u8>)]) -> Result<Wish, Proble
     let field = |name| names::field(fields, name).unwrap_or_default();
     let listing = shared.listing()?;
     let snapshot = listing.snapshot(&String::from_utf8_lossy(field("snapshot")))?;
-    let ticked = fields.iter().filter(|(name, _)| name == "item");
-    let paths = ticked.map(|(_, text)| names::decode(&String::from_utf8_lossy(text)));
+    let items = fields.iter().filter(|(name, _)| name == "item");
+    let paths = items.map(|(_, text)| names::decode(&String::from_utf8_lossy(text)));
     let items = paths.map(|path| {
         let entry = entry_at(shared, snapshot, &path)?;
         Ok((path, entry.kind == EntryKind::Directory))
@@ -119,7 +150,8 @@ fn progress(shared: &Shared, job: &Job, has_ended: bool) -> Markup {
     let told = lock(&job.told);
     let (items, bytes) =
         (job.run.items.load(Ordering::Relaxed), job.run.bytes.load(Ordering::Relaxed));
-    let left = job.wish.items.len() - told.len();
+    let done: usize = told.iter().map(|one| one.items).sum();
+    let left = job.wish.items.len().saturating_sub(done);
     let is_well = left == 0 && told.iter().all(|one| one.is_well);
     let stop = format!("/restores/{}/stop", job.number);
     html! {
@@ -133,7 +165,8 @@ fn progress(shared: &Shared, job: &Job, has_ended: bool) -> Markup {
         ul {
             @for one in told.iter() {
                 li {
-                    (shown(&one.path)) ": " (holdall_format::OneLine(&one.words).to_string())
+                    (shown(&one.first)) @if one.items > 1 { " and " (one.items - 1) " more" } ": "
+                    (holdall_format::OneLine(&one.words).to_string())
                     @if !one.problems.is_empty() {
                         ul { @for problem in &one.problems { li { (holdall_format::OneLine(problem).to_string()) } } }
                     }

@@ -30,6 +30,9 @@ pub(super) struct Tally {
     pub(super) dirs: AtomicU64,
     pub(super) bytes: AtomicU64,
     pub(super) skipped: AtomicU64,
+    /// Of the skipped, those that are there and stay; and directories that are there and stay as they are.
+    pub(super) kept: AtomicU64,
+    pub(super) kept_dirs: AtomicU64,
 }
 
 /// Shared by all threads of one restore.
@@ -290,7 +293,9 @@ impl<'a> Context<'a> {
             files: read(&self.tally.files),
             dirs: read(&self.tally.dirs),
             bytes: read(&self.tally.bytes),
+            kept_dirs: read(&self.tally.kept_dirs),
             skipped: read(&self.tally.skipped),
+            kept: read(&self.tally.kept),
             notes: self.notes.lines(),
             problems: self.run.problem_count(),
             damaged: self.run.damage_count(),

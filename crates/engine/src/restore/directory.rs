@@ -216,6 +216,7 @@ impl<'a> Node<'a> {
         match made {
             Ok(opened) => {
                 add(&self.context.tally.dirs, 1);
+                add(&self.context.tally.kept_dirs, u64::from(opened.kept));
                 Some(opened)
             }
             Err(error) => {

@@ -61,26 +61,55 @@ impl InPlace {
         Self { target, name, unfinished: Vec::new(), until_whole: None, replaces: false }
     }
 
+    /// Whether it is restored at its own name right away, as all others in its folder for which this holds.
+    pub fn is_plain(&self, path: &[u8]) -> bool {
+        self.until_whole.is_none() && self.name.as_os_str().as_bytes() == path
+    }
+
+    /// Has files of one folder, each of which gets another name, restored into one folder beside.
+    pub fn together(places: &mut [Self]) {
+        let Some(target) = places.first().map(|first| first.target.clone()) else { return };
+        for place in places {
+            let own = place.until_whole.take();
+            let own = own.as_deref().and_then(Path::file_name).unwrap_or_default();
+            place.until_whole = Some(target.join(own));
+            place.target.clone_from(&target);
+        }
+    }
+
     /// Gives what was restored its name; whether it is there.
     ///
     /// # Errors
     /// If that cannot be done; then it stays where it is.
     pub fn finish(&self) -> Result<bool, EngineError> {
-        let Some(whole) = &self.until_whole else {
-            return Ok(self.name.symlink_metadata().is_ok());
-        };
-        let is_there = whole.symlink_metadata().is_ok();
-        if is_there {
-            self.rename(whole).map_err(|error| {
+        Self::finish_all(std::slice::from_ref(self)).map(|there| there == 1)
+    }
+
+    /// The same for those of one folder; how many are there.
+    ///
+    /// # Errors
+    /// As for [`Self::finish`].
+    pub fn finish_all(places: &[Self]) -> Result<usize, EngineError> {
+        let mut there = 0;
+        for place in places {
+            let whole = place.until_whole.as_deref();
+            if whole.unwrap_or(&place.name).symlink_metadata().is_err() {
+                continue;
+            }
+            there += 1;
+            let Some(whole) = whole else { continue };
+            place.rename(whole).map_err(|error| {
                 EngineError::io(format!("it is restored, and stays at {}", whole.display()), error)
             })?;
         }
+        let moved = places.iter().rfind(|place| place.until_whole.is_some());
+        let Some(last) = moved else { return Ok(there) };
         // What else is in it stays.
-        let _ = fs::remove_dir(&self.target);
-        let folder = self.name.parent().unwrap_or(Path::new("/"));
+        let _ = fs::remove_dir(&last.target);
+        let folder = last.name.parent().unwrap_or(Path::new("/"));
         let synced = guarded::place(folder).sync_dir();
         synced.map_err(|error| EngineError::io(format!("syncing {}", folder.display()), error))?;
-        Ok(is_there)
+        Ok(there)
     }
 
     fn rename(&self, whole: &Path) -> io::Result<()> {

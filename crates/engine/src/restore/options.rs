@@ -54,11 +54,15 @@ pub struct RestoreSummary {
     pub files: u64,
     /// Directories restored.
     pub dirs: u64,
+    /// How many of these were there, and stay as they are but for what is restored into them.
+    pub kept_dirs: u64,
     /// Bytes of content written, without holes.
     pub bytes: u64,
     /// Entries that were there and kept, could not be made by an ordinary user, or lie below a
     /// directory that could not be made.
     pub skipped: u64,
+    /// How many of these were there and kept.
+    pub kept: u64,
     /// What an ordinary user may not set, one line with the count of each kind, and links that are copies.
     pub notes: Vec<String>,
     /// How long it took.

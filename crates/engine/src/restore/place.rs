@@ -13,7 +13,7 @@ use holdall_tree::{Entry, EntryKind, Time};
 
 use super::Overwrite;
 use super::beside;
-use super::context::Context;
+use super::context::{Context, add};
 use super::directory::OpenDirectory;
 use super::twins::taken_for;
 
@@ -190,6 +190,7 @@ pub(super) fn make<T>(
             if is_kept(context, dir, name, &there, entry) {
                 let is_stored =
                     entry.hardlink.is_some() && is_stored(context, dir, name, &there, entry);
+                add(&context.tally.kept, 1);
                 return Ok(Made::Kept { is_stored });
             }
             let place = Place::beside();
