@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `dav` shows the same snapshots to programs, beside the door: its password is the token.
-//! `names` writes paths of any bytes into addresses, forms and headers. Whatever asks the repository runs on plain threads;
+//! `place` names what is in a snapshot; `names` writes paths of any bytes into addresses, forms and headers. Whatever asks the repository runs on plain threads;
 //! what is sent is read piece by piece, and waits for who takes it.
 
 #[cfg(feature = "web")]
@@ -30,6 +30,8 @@ mod options;
 #[cfg(feature = "web")]
 mod pages;
 #[cfg(feature = "web")]
+mod place;
+#[cfg(feature = "web")]
 mod problem;
 #[cfg(feature = "web")]
 mod server;
@@ -39,6 +41,8 @@ mod shared;
 mod stream;
 #[cfg(feature = "web")]
 mod times;
+#[cfg(feature = "web")]
+mod wrong;
 
 pub use error::BrowseError;
 #[cfg(not(feature = "web"))]

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use axum::http::HeaderValue;
 use holdall_format::is_unseen;
 
 /// A path or name as part of an address: ASCII letters, digits, `-._~/` as they are, all else by number.
@@ -87,6 +88,11 @@ pub(crate) fn disposition(name: &[u8]) -> String {
     let ascii: String = portable.chars().map(|one| if plain(one) { one } else { '_' }).collect();
     let exact = encode(portable.as_bytes()).replace('/', "%2F");
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{exact}")
+}
+
+/// Our own headers are of ASCII that can be seen.
+pub(crate) fn header(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
 fn push_number(out: &mut String, byte: u8) {

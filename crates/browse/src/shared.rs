@@ -4,17 +4,21 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::response::{Html, IntoResponse, Response};
 use holdall_engine::{EngineError, Listed, Run, Snapshot, UnlockedRepository, Viewer};
 use holdall_pages::Page;
 use holdall_sys::Clock;
 use maud::{Markup, html};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::door::Door;
 use crate::guard::Hosts;
 use crate::jobs::{Jobs, lock};
+use crate::place::{Place, address_of};
 use crate::problem::Problem;
+use crate::stream::{self, Sink};
+use crate::wrong::Wrong;
 
 /// Questions that are answered at the same time.
 const QUESTIONS: usize = 8;
@@ -22,6 +26,8 @@ const QUESTIONS: usize = 8;
 const STREAMS: usize = 16;
 /// How long the list of snapshots is taken for the newest.
 const LISTED_FOR: Duration = Duration::from_secs(3);
+/// How long an archive of which nothing is taken keeps a directory's repository from others.
+const STALLED_AFTER: Duration = Duration::from_secs(30);
 /// How long the repository is kept from others after the last question.
 const RESTS_AFTER: Duration = Duration::from_secs(3);
 
@@ -75,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) door: Door,
     pub(crate) hosts: Hosts,
     pub(crate) jobs: Jobs,
+    pub(crate) wrong: Wrong,
     listing: Mutex<Option<(Instant, Arc<Listing>)>>,
     viewer: Mutex<Option<Arc<Viewer>>>,
     used: Mutex<Instant>,
@@ -106,6 +113,7 @@ impl Shared {
             door,
             hosts,
             jobs: Jobs::default(),
+            wrong: Wrong::default(),
             listing: Mutex::default(),
             viewer: Mutex::default(),
             used: Mutex::new(Instant::now()),
@@ -132,9 +140,38 @@ impl Shared {
         answer.map_err(|_| Problem::busy())?
     }
 
-    /// Room for something that is sent for a while.
-    pub(crate) async fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.streams).acquire_owned().await.map_err(|_| Problem::busy())
+    /// Sends a file, whose pieces are read one by one, on a thread of its own.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        place: Place,
+        work: impl FnOnce(&Sink) -> Result<(), String> + Send + 'static,
+    ) -> Result<Body, Problem> {
+        self.stream(place, None, move |sink| work(&sink)).await
+    }
+
+    /// Sends an archive, for all of which the repository is held.
+    pub(crate) async fn send_holding(
+        self: &Arc<Self>,
+        place: Place,
+        work: impl FnOnce(Sink) -> Result<(), String> + Send + 'static,
+    ) -> Result<Body, Problem> {
+        let patience = self.access.is_in_directory().then_some(STALLED_AFTER);
+        self.stream(place, patience, work).await
+    }
+
+    async fn stream(
+        self: &Arc<Self>,
+        place: Place,
+        patience: Option<Duration>,
+        work: impl FnOnce(Sink) -> Result<(), String> + Send + 'static,
+    ) -> Result<Body, Problem> {
+        let room = Arc::clone(&self.streams).acquire_owned().await.map_err(|_| Problem::busy())?;
+        let shared = Arc::clone(self);
+        let tell = move |why| {
+            let address = address_of("at", &place.id, &place.path);
+            shared.wrong.note(shared.clock.now_ns(), address, place.path, why);
+        };
+        stream::body(room, patience, work, tell)
     }
 
     /// The snapshots as they are now, or were a moment ago.
@@ -186,7 +223,9 @@ impl Shared {
             nav {
                 a href="/" { "Snapshots" } " \u{b7} " a href="/search" { "Search" } " \u{b7} "
                 a href="/restores" { "Restores" }
+                @if !self.wrong.is_empty() { " \u{b7} " a href="/wrong" { "What went wrong" } }
             }
+            (self.wrong.news())
             (content)
         };
         let page = Page { title, server: &self.name, account: None, content };

@@ -112,6 +112,11 @@ impl EngineError {
         RepositoryError::unreadable(what, error).into()
     }
 
+    /// Whether another process uses the repository in a way that this one has to wait for.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Repository(RepositoryError::InUse { .. }))
+    }
+
     /// Says that something was sealed wrongly.
     pub(crate) fn self_check(reason: impl ToString) -> Self {
         Self::SelfCheck { reason: reason.to_string() }

@@ -1,44 +1,68 @@
 //! Taking things away: a file, or a piece of it, and a folder as an archive.
 
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, ETAG, HeaderMap, IF_RANGE, RANGE,
+    CONTENT_TYPE, ETAG, HeaderMap, LAST_MODIFIED, RANGE,
 };
-use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use holdall_engine::{Dump, EntryKind, FileView, Run, Viewer};
+use bytes::Bytes;
+use holdall_engine::{Dump, EngineError, EntryKind, FileView, Run, Time};
 
+use super::conditions::Validators;
 use super::{On, Place, entry_at};
 use crate::guard::SANDBOX;
+use crate::names::{self, header};
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::{names, stream};
+use crate::stream::{self, Sink};
 
+/// What a tar is made of.
+const TAR_BLOCK_BYTES: u64 = 512;
+/// How often it is looked whether a backup has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Bytes that are read at once of a file that is sent.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// A file, to be kept under its name.
-pub(crate) async fn file(state: On, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
-    let State(shared) = &state;
-    let place = Place::of(&uri)?;
+pub(crate) async fn file(
+    State(shared): On,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    send(&shared, Place::of(&uri)?, &method, &headers).await
+}
+
+/// The same for a place that is known.
+pub(crate) async fn send(
+    shared: &Arc<Shared>,
+    place: Place,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
     let name = header(&names::disposition(names::last(&place.path)));
-    let tag = header(&format!("\"{}\"", place.id));
-    let (viewer, file) = opened(shared, place).await?;
-    let size = file.len_bytes();
-    let is_same = headers.get(IF_RANGE).is_none_or(|known| *known == tag);
-    let asked = headers.get(RANGE).filter(|_| is_same).and_then(|range| range.to_str().ok());
+    let (mtime, file) = opened(shared, place.clone()).await?;
+    let (size, validators) = (file.len_bytes(), Validators::of(&place.id, mtime));
     let fixed = [
         (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (CONTENT_DISPOSITION, name),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX)),
         (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
-        (ETAG, tag),
+        (ETAG, validators.tag.clone()),
     ];
+    if let Some(status) = validators.refuse(headers) {
+        return Ok((status, fixed).into_response());
+    }
+    let asked = headers.get(RANGE).filter(|_| validators.allow_range(headers));
+    let asked = asked.and_then(|range| range.to_str().ok());
     let (status, range) = match asked.map_or(Asked::Whole, |range| asked_of(range, size)) {
         Asked::Whole => (StatusCode::OK, 0..size),
         Asked::Piece(range) => (StatusCode::PARTIAL_CONTENT, range),
@@ -48,21 +72,24 @@ pub(crate) async fn file(state: On, uri: Uri, headers: HeaderMap) -> Result<Resp
         }
     };
     let mut response = (status, fixed).into_response();
-    let length = header(&(range.end - range.start).to_string());
-    response.headers_mut().insert(CONTENT_LENGTH, length);
+    let mut add = |name, value| drop(response.headers_mut().insert(name, value));
+    add(CONTENT_LENGTH, header(&(range.end - range.start).to_string()));
+    validators.last_modified().into_iter().for_each(|modified| add(LAST_MODIFIED, modified));
     if status == StatusCode::PARTIAL_CONTENT {
-        let of = format!("bytes {}-{}/{size}", range.start, range.end - 1);
-        response.headers_mut().insert(CONTENT_RANGE, header(&of));
+        add(CONTENT_RANGE, header(&format!("bytes {}-{}/{size}", range.start, range.end - 1)));
     }
-    *response.body_mut() = sent(shared, viewer, file, range).await?;
+    if method != Method::HEAD {
+        *response.body_mut() = sent(shared, place, file, range).await?;
+    }
     Ok(response)
 }
 
 /// The bytes of a file, and nothing that says what they are.
 pub(crate) async fn plain(State(shared): On, uri: &Uri) -> Result<Response, Problem> {
-    let (viewer, file) = opened(&shared, Place::of(uri)?).await?;
+    let place = Place::of(uri)?;
+    let (_, file) = opened(&shared, place.clone()).await?;
     let size = file.len_bytes();
-    let mut response = Response::new(sent(&shared, viewer, file, 0..size).await?);
+    let mut response = Response::new(sent(&shared, place, file, 0..size).await?);
     response.headers_mut().insert(CONTENT_LENGTH, header(&size.to_string()));
     Ok(response)
 }
@@ -71,24 +98,56 @@ pub(crate) async fn plain(State(shared): On, uri: &Uri) -> Result<Response, Prob
 pub(crate) async fn tar(State(shared): On, uri: Uri) -> Result<Response, Problem> {
     let place = Place::of(&uri)?;
     let name = archive_name(&place, ".tar");
-    let asked = place.path.clone();
+    let asked = place.clone();
     let snapshot = shared
         .ask(move |shared, _| {
-            let snapshot = shared.listing()?.snapshot(&place.id)?.clone();
-            match entry_at(shared, &snapshot, &place.path)?.kind {
+            let snapshot = shared.listing()?.snapshot(&asked.id)?.clone();
+            match entry_at(shared, &snapshot, &asked.path)?.kind {
                 EntryKind::Directory => Ok(snapshot),
                 _ => Err(Problem::wrong("That is no folder.")),
             }
         })
         .await?;
-    let (permit, access) = (shared.stream().await?, Arc::clone(&shared.access));
-    let body = stream::body(permit, move |sink| {
-        let dump = Dump::find(&access, &snapshot, &asked).map_err(|error| error.to_string())?;
-        let written = dump.write(&mut stream::gathered(sink), &Run::new());
-        written.map(drop).map_err(|error| error.to_string())
-    })?;
-    Ok(([(CONTENT_TYPE, header("application/x-tar")), (CONTENT_DISPOSITION, name)], body)
-        .into_response())
+    let (access, path) = (Arc::clone(&shared.access), place.path.clone());
+    let body = shared.send_holding(place, move |sink| {
+        let dump = Dump::find(&access, &snapshot, &path).map_err(|error| error.to_string())?;
+        let mut out = Counted { out: stream::gathered(sink), bytes: 0 };
+        let written = dump.write(&mut out, &Run::new());
+        written.map(drop).map_err(|error| {
+            out.end_as_cut();
+            error.to_string()
+        })
+    });
+    let headers = [(CONTENT_TYPE, header("application/x-tar")), (CONTENT_DISPOSITION, name)];
+    Ok((headers, body.await?).into_response())
+}
+
+/// Counts the bytes of an archive.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Counted<W> {
+    /// Programs take a tar that ends between two blocks for a whole one, and say so where it ends in one.
+    fn end_as_cut(&mut self) {
+        if self.bytes.is_multiple_of(TAR_BLOCK_BYTES) {
+            // Where it cannot be sent, nothing of what was gathered is either.
+            let _ = self.out.write_all(&[0]);
+        }
+    }
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// The header by which an archive of a folder is kept.
@@ -100,13 +159,8 @@ pub(crate) fn archive_name(place: &Place, ending: &str) -> HeaderValue {
     header(&names::disposition(&[last, ending.as_bytes()].concat()))
 }
 
-/// Our own headers are of ASCII that can be seen.
-pub(crate) fn header(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
-}
-
 /// Makes a file ready to be sent.
-async fn opened(shared: &Arc<Shared>, place: Place) -> Result<(Arc<Viewer>, FileView), Problem> {
+async fn opened(shared: &Arc<Shared>, place: Place) -> Result<(Time, FileView), Problem> {
     shared
         .ask(move |shared, _| {
             let listing = shared.listing()?;
@@ -114,9 +168,8 @@ async fn opened(shared: &Arc<Shared>, place: Place) -> Result<(Arc<Viewer>, File
             if entry.kind != EntryKind::File {
                 return Err(Problem::wrong("That is no file."));
             }
-            let viewer = shared.viewer()?;
-            let file = viewer.file(&place.path, entry)?;
-            Ok((viewer, file))
+            let mtime = entry.mtime;
+            Ok((mtime, shared.viewer()?.file(&place.path, entry)?))
         })
         .await
 }
@@ -124,17 +177,18 @@ async fn opened(shared: &Arc<Shared>, place: Place) -> Result<(Arc<Viewer>, File
 /// A range of a file on its way.
 async fn sent(
     shared: &Arc<Shared>,
-    viewer: Arc<Viewer>,
+    place: Place,
     file: FileView,
     range: Range<u64>,
 ) -> Result<Body, Problem> {
     if range.is_empty() {
         return Ok(Body::empty());
     }
-    stream::body(shared.stream().await?, move |sink| {
+    let reading = Arc::clone(shared);
+    let send = move |sink: &Sink| {
         let mut at = range.start;
         while at < range.end {
-            let piece = viewer.read(&file, at, PIECE_BYTES.min(range.end - at));
+            let piece = piece(&reading, &file, at, PIECE_BYTES.min(range.end - at), sink);
             let piece = piece.map_err(|error| error.to_string())?;
             if piece.is_empty() {
                 return Err("the file ended early".to_owned());
@@ -143,7 +197,25 @@ async fn sent(
             sink.send(piece).map_err(|error| error.to_string())?;
         }
         Ok(())
-    })
+    };
+    shared.send(place, send).await
+}
+
+/// A piece of a file. Between two of them nothing is held, so that a backup can begin while nobody takes what was read;
+/// while it runs it is waited for.
+fn piece(
+    shared: &Shared,
+    file: &FileView,
+    at: u64,
+    most: u64,
+    sink: &Sink,
+) -> Result<Bytes, EngineError> {
+    loop {
+        match shared.viewer().and_then(|viewer| viewer.read(file, at, most)) {
+            Err(error) if error.is_in_use() && sink.is_wanted() => std::thread::sleep(LOOK_EVERY),
+            read => return read,
+        }
+    }
 }
 
 /// What of a file is asked for.

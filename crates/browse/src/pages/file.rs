@@ -25,6 +25,7 @@ pub(crate) fn page(
     let is_file = entry.kind == EntryKind::File;
     Ok(html! {
         (above(snapshot, path))
+        (shared.wrong.of(&address("at", snapshot, path)))
         (facts(snapshot, entry))
         @if is_file {
             p { a href=(address("get", snapshot, path)) { "Download" } }

@@ -48,6 +48,7 @@ pub(crate) fn page(
     let more = format!("{}?skip={}", address("at", snapshot, path), skipped + lines.len());
     Ok(html! {
         (above(snapshot, path))
+        (shared.wrong.of(&address("at", snapshot, path)))
         p {
             (times::local(snapshot.taken_ns())) ", " (holdall_pages::name(&snapshot.secret.host)) " \u{b7} "
             a href=(address("tar", snapshot, path)) { "Download as tar" } " \u{b7} "

@@ -1,5 +1,6 @@
 //! The pages, a file each, and what they have in common.
 
+pub(crate) mod conditions;
 pub(crate) mod diff;
 pub(crate) mod download;
 pub(crate) mod file;
@@ -22,6 +23,7 @@ use holdall_engine::{Entry, EntryKind, Snapshot};
 use maud::{Markup, html};
 
 use crate::names;
+pub(crate) use crate::place::{Place, address, shown};
 use crate::problem::Problem;
 use crate::shared::Shared;
 
@@ -43,6 +45,7 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .route("/diff/{*path}", get(diff::show))
         .route("/search", get(search::show))
         .route("/restore", post(restore::begin))
+        .route("/wrong", get(wrong))
         .route("/restores", get(restore::list))
         .route("/restores/{number}", get(restore::show))
         .route("/restores/{number}/stop", post(restore::stop))
@@ -51,35 +54,10 @@ pub(crate) fn router(shared: &Arc<Shared>) -> Router {
         .with_state(Arc::clone(shared))
 }
 
-/// A path in a snapshot, as the address of a page names it: `/at/ID/home/ada`.
-pub(crate) struct Place {
-    /// The snapshot's id.
-    pub(crate) id: String,
-    /// The absolute path, any bytes.
-    pub(crate) path: Vec<u8>,
-}
-
-impl Place {
-    /// The place behind the first part of an address.
-    ///
-    /// # Errors
-    /// 404 if there is none.
-    pub(crate) fn of(uri: &Uri) -> Result<Self, Problem> {
-        let mut parts = uri.path().splitn(4, '/').skip(2);
-        let (id, path) = (parts.next(), parts.next().unwrap_or_default());
-        let id = id.ok_or_else(|| Problem::not_found("There is no such page."))?;
-        let path = [b"/", &names::decode(path)[..]].concat();
-        let path = match path.strip_suffix(b"/") {
-            Some(front) if !front.is_empty() => front.to_vec(),
-            _ => path,
-        };
-        Ok(Self { id: id.to_owned(), path })
-    }
-}
-
-/// The address of a path in a snapshot, on the pages that begin with `front`.
-pub(crate) fn address(front: &str, snapshot: &Snapshot, path: &[u8]) -> String {
-    format!("/{front}/{}{}", snapshot.id, names::encode(path))
+/// All that was cut off.
+async fn wrong(State(shared): On) -> Response {
+    let all = shared.wrong.all();
+    shared.page("What went wrong", &all)
 }
 
 /// What is at a place: a folder's page or a file's.
@@ -118,11 +96,6 @@ pub(crate) fn entry_at(
 ) -> Result<Entry, Problem> {
     let found = shared.viewer()?.entry(snapshot, path)?;
     found.ok_or_else(|| Problem::not_found("Nothing is at that path in this snapshot."))
-}
-
-/// A name out of a backup.
-pub(crate) fn shown(name: &[u8]) -> Markup {
-    html! { bdi { (holdall_format::Shown(name).to_string()) } }
 }
 
 /// What an entry is, in a word; nothing for a file.

@@ -14,10 +14,11 @@ use jiff::Timestamp;
 use zip::write::{SimpleFileOptions, StreamWriter};
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::download::{archive_name, header};
+use super::download::archive_name;
 use super::{On, Place, entry_at};
 use crate::problem::Problem;
-use crate::{names, stream};
+use crate::names::{self, header};
+use crate::stream;
 
 /// Bytes that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -54,23 +55,23 @@ impl<W: Write> Write for Cut<'_, W> {
 pub(crate) async fn send(State(shared): On, uri: Uri) -> Result<Response, Problem> {
     let place = Place::of(&uri)?;
     let name = archive_name(&place, ".zip");
-    let asked = place.path.clone();
+    let asked = place.clone();
     let (snapshot, viewer) = shared
         .ask(move |shared, _| {
-            let snapshot = shared.listing()?.snapshot(&place.id)?.clone();
-            match entry_at(shared, &snapshot, &place.path)?.kind {
+            let snapshot = shared.listing()?.snapshot(&asked.id)?.clone();
+            match entry_at(shared, &snapshot, &asked.path)?.kind {
                 EntryKind::Directory => Ok((snapshot, shared.viewer()?)),
                 _ => Err(Problem::wrong("That is no folder.")),
             }
         })
         .await?;
-    let permit = shared.stream().await?;
-    let body = stream::body(permit, move |sink| {
-        let written = write(&viewer, &snapshot, &asked, stream::gathered(sink));
+    let path = place.path.clone();
+    let body = shared.send_holding(place, move |sink| {
+        let written = write(&viewer, &snapshot, &path, stream::gathered(sink));
         written.map_err(|error| error.to_string())
-    })?;
+    });
     let headers = [(CONTENT_TYPE, header("application/zip")), (CONTENT_DISPOSITION, name)];
-    Ok((headers, body).into_response())
+    Ok((headers, body.await?).into_response())
 }
 
 /// Writes all that is in a folder.

@@ -17,6 +17,8 @@ pub(super) struct Answer {
     /// Lines of the head, as they came.
     pub(super) head: String,
     pub(super) bytes: Vec<u8>,
+    /// Whether the last of its pieces lacks.
+    is_cut: bool,
 }
 
 impl Answer {
@@ -57,7 +59,7 @@ impl Answer {
     pub(super) fn is_whole(&self) -> bool {
         match self.header("content-length") {
             Some(length) => length == self.bytes.len().to_string(),
-            None => true,
+            None => !self.is_cut,
         }
     }
 }
@@ -74,6 +76,14 @@ impl Browser {
     /// The same with other lines in the head.
     pub(super) fn get_with(&mut self, path: &str, lines: &str) -> Answer {
         self.ask(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{lines}", self.address), "")
+    }
+
+    /// What came of an archive that has to be cut.
+    pub(super) fn get_cut(&mut self, path: &str) -> Answer {
+        let answer =
+            self.exchange(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", self.address), "");
+        assert!(answer.is_cut, "{}", answer.head);
+        answer.expect(200)
     }
 
     /// Sends a form with these fields, as one of the pages would have it sent.
@@ -97,6 +107,12 @@ impl Browser {
 
     /// Sends a head, to which its end and the cookie are added, and a body.
     pub(super) fn ask(&mut self, head: &str, body: &str) -> Answer {
+        let answer = self.exchange(head, body);
+        assert!(!answer.is_cut, "{}", answer.head);
+        answer
+    }
+
+    fn exchange(&mut self, head: &str, body: &str) -> Answer {
         let mut tcp = TcpStream::connect(&self.address).expect("it listens");
         let cookie = self.cookie.as_ref().map(|cookie| format!("Cookie: {cookie}\r\n"));
         let cookie = cookie.unwrap_or_default();
@@ -108,9 +124,9 @@ impl Browser {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("an answer");
         let head = String::from_utf8(bytes[..end].to_vec()).expect("a head is ASCII");
         let status = head.get(9..12).and_then(|status| status.parse().ok()).expect("a status");
-        let mut answer = Answer { status, head, bytes: bytes[end + 4..].to_vec() };
+        let mut answer = Answer { status, head, bytes: bytes[end + 4..].to_vec(), is_cut: false };
         if answer.header("transfer-encoding") == Some("chunked") {
-            answer.bytes = joined(&answer.bytes);
+            (answer.bytes, answer.is_cut) = joined(&answer.bytes);
         }
         if let Some(set) = answer.header("set-cookie") {
             self.cookie = set.split(';').next().map(str::to_owned);
@@ -119,19 +135,20 @@ impl Browser {
     }
 }
 
-/// The pieces of a body as one; fails where the last one lacks.
-fn joined(mut rest: &[u8]) -> Vec<u8> {
+/// The pieces of a body as one, and whether the last of them lacks.
+fn joined(mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut whole = Vec::new();
-    loop {
-        let end = rest.windows(2).position(|two| two == b"\r\n").expect("a whole answer");
+    while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {
         let size = std::str::from_utf8(&rest[..end]).expect("a size");
         let size = usize::from_str_radix(size, 16).expect("a size");
         if size == 0 {
-            return whole;
+            return (whole, false);
         }
-        whole.extend_from_slice(&rest[end + 2..end + 2 + size]);
-        rest = &rest[end + 2 + size + 2..];
+        let piece = &rest[end + 2..];
+        whole.extend_from_slice(&piece[..size.min(piece.len())]);
+        rest = piece.get(size + 2..).unwrap_or_default();
     }
+    (whole, true)
 }
 
 fn percent(text: &str) -> String {

@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
+use super::client::Browser;
 use super::place::{Place, back_up};
 use crate::house::{Machine, text};
 use crate::repair::flip;
+use holdall_testkit::Random;
+
+const LARGE_BYTES: usize = 6 << 20;
 
 fn tail(machine: &Machine, of: &str) -> PathBuf {
     let tails = fs::read_dir(machine.path("repo/tails")).expect("tails");
@@ -52,4 +57,66 @@ fn the_versions_of_a_file_are_listed_though_another_snapshot_is_damaged() {
     let told = told.expect(20);
     assert!(told.stdout.contains(&ids[0][..10]), "{told:?}");
     assert!(told.stderr.contains(&ids[1][..10]), "{told:?}");
+}
+
+/// A folder of two files, of which the second cannot be read to its end.
+fn cut() -> Place {
+    let place = Place::new(|source| {
+        fs::write(source.join("a.txt"), "whole\n").expect("a file");
+        fs::write(source.join("b.bin"), Random::new(5).bytes(LARGE_BYTES)).expect("a file");
+    });
+    let tail = tail(&place.machine, "chunks");
+    let from = len(&tail) * 3 / 4;
+    (from..len(&tail)).step_by(100_000).for_each(|at| flip(&tail, at));
+    place
+}
+
+/// Unpacks what came of an archive; it has to say that this is not all.
+fn refuses(place: &Place, name: &str, bytes: &[u8], command: &[&str]) {
+    let (file, to) = (place.machine.path(name), place.machine.path(&format!("{name}-to")));
+    fs::write(&file, bytes).expect("a file");
+    fs::create_dir(&to).expect("a folder");
+    let mut unpack = Command::new(command[0]);
+    unpack.args(&command[1..]).arg(&file).current_dir(&to);
+    unpack.stdout(Stdio::null()).stderr(Stdio::null());
+    assert!(!unpack.status().expect("it starts").success(), "{command:?} takes it for whole");
+}
+
+/// What is said on the page that is shown next, and on that of all that went wrong.
+fn told(browser: &mut Browser, name: &str) {
+    for page in ["/", "/wrong"] {
+        let page = browser.get(page).expect(200).text();
+        assert!(page.contains(name) && page.contains("damaged"), "{page}");
+    }
+    let later = browser.get("/").expect(200).text();
+    assert!(!later.contains("cut off") && later.contains("href=\"/wrong\""), "{later}");
+}
+
+#[test]
+fn what_is_cut_of_a_download_is_told_on_the_next_page_and_by_who_unpacks_it() {
+    let place = cut();
+    let mut browser = place.inside();
+    let none = browser.get("/").expect(200).text();
+    assert!(!none.contains("/wrong"), "{none}");
+
+    let file = browser.get(&place.at("get", "/b.bin")).expect(200);
+    assert!(!file.is_whole() && file.bytes.len() > 1_000_000, "{}", file.bytes.len());
+    told(&mut browser, "b.bin");
+    let zip = browser.get_cut(&place.at("zip", ""));
+    assert!(zip.bytes.len() > 100_000, "{}", zip.bytes.len());
+    let python = "import sys, zipfile; zipfile.ZipFile(sys.argv[1])";
+    refuses(&place, "a.zip", &zip.bytes, &["python3", "-c", python]);
+    told(&mut browser, "source");
+    let tar = browser.get_cut(&place.at("tar", ""));
+    refuses(&place, "a.tar", &tar.bytes, &["tar", "-xf"]);
+    refuses(
+        &place,
+        "b.tar",
+        &tar.bytes,
+        &["python3", "-c", "import sys, tarfile; tarfile.open(sys.argv[1]).extractall()"],
+    );
+    told(&mut browser, "source");
+
+    let folder = browser.get(&place.at("at", "")).expect(200).text();
+    assert!(folder.contains("notice bad") && folder.contains("was cut off"), "{folder}");
 }

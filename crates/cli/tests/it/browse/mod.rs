@@ -8,6 +8,7 @@ mod many;
 mod place;
 mod searched;
 mod seen;
+mod stalled;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
