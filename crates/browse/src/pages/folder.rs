@@ -54,6 +54,9 @@ pub(crate) fn page(
             a href=(address("tar", snapshot, path)) { "Download as tar" } " \u{b7} "
             a href=(address("zip", snapshot, path)) { "as zip" }
         }
+        p class="faint" {
+            "A zip has no devices, pipes, sockets, and no links to what is no text; it lists those in NOT-IN-THIS-ZIP.txt."
+        }
         (others(listing, snapshot, path))
         form class="wide" method="post" action="/restore" {
             input type="hidden" name="token" value=(shared.door.form());

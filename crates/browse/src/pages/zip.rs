@@ -1,5 +1,5 @@
 //! A folder as a zip archive, for computers that have nothing else. Names are written so that no system takes them for
-//! more than a name; devices, pipes and sockets are left out.
+//! more than a name. Devices, pipes, sockets, and links to what is no text are left out; a file in the archive lists them.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -16,12 +16,16 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::download::archive_name;
 use super::{On, Place, entry_at};
-use crate::problem::Problem;
 use crate::names::{self, header};
+use crate::problem::Problem;
 use crate::stream;
 
 /// Bytes that are read at once.
 const PIECE_BYTES: u64 = 1 << 20;
+
+/// What the list of what is left out is called, and how much of it is named.
+const LEFT_OUT: &str = "NOT-IN-THIS-ZIP";
+const LEFT_OUT_NAMED: usize = 10_000;
 
 /// An archive that is being written.
 struct Archive<'a, W: Write> {
@@ -29,6 +33,43 @@ struct Archive<'a, W: Write> {
     /// How long the path of the folder is.
     top: usize,
     out: ZipWriter<StreamWriter<W>>,
+    left_out: LeftOut,
+}
+
+/// What has no place in a zip.
+#[derive(Default)]
+struct LeftOut {
+    /// A line each, of the first.
+    lines: String,
+    count: usize,
+    /// Names in the folder that a list of these could have had.
+    taken: Vec<String>,
+}
+
+impl LeftOut {
+    fn add(&mut self, name: &str, what: &str) {
+        self.count += 1;
+        if self.count <= LEFT_OUT_NAMED {
+            self.lines.push_str(&format!("{name}: {what}\r\n"));
+        }
+    }
+
+    /// A name for the list that nothing in the folder has, whatever the case of its letters.
+    fn name(&self) -> String {
+        let names = (1..).map(|number| match number {
+            1 => format!("{LEFT_OUT}.txt"),
+            _ => format!("{LEFT_OUT}-{number}.txt"),
+        });
+        let is_free =
+            |name: &String| !self.taken.iter().any(|taken| taken.eq_ignore_ascii_case(name));
+        names.into_iter().find(is_free).unwrap_or_default()
+    }
+
+    fn text(&self) -> String {
+        let more = self.count.saturating_sub(LEFT_OUT_NAMED);
+        let more = if more > 0 { format!("and {more} more\r\n") } else { String::new() };
+        format!("A tar of the folder has these too.\r\n\r\n{}{more}", self.lines)
+    }
 }
 
 /// Where an archive goes as long as all is well. A writer of zip that is dropped would write the end of an archive, and what
@@ -84,11 +125,13 @@ fn write(
     let top = if path == b"/" { 0 } else { path.len() };
     let is_cut = Cell::new(false);
     let out = Cut { out, is_cut: &is_cut };
-    let mut archive = Archive { viewer, top, out: ZipWriter::new_stream(out) };
+    let (out, left_out) = (ZipWriter::new_stream(out), LeftOut::default());
+    let mut archive = Archive { viewer, top, out, left_out };
     let mut add = |listed: ListedEntry<'_>| archive.add(listed.path, listed.entry);
     let listed = viewer.list(snapshot, path, true, &Run::new(), &mut add);
     is_cut.set(listed.is_err());
     listed?;
+    archive.list_left_out()?;
     let mut out = archive.out.finish().map_err(failed)?;
     out.flush().map_err(|error| EngineError::io("sending an archive", error))
 }
@@ -98,6 +141,11 @@ impl<W: Write> Archive<'_, W> {
         let below = path.get(self.top + 1..).unwrap_or_default();
         let name: Vec<_> = below.split(|byte| *byte == b'/').map(names::portable).collect();
         let name = name.join("/");
+        if !name.contains('/')
+            && name.get(..LEFT_OUT.len()).is_some_and(|front| front.eq_ignore_ascii_case(LEFT_OUT))
+        {
+            self.left_out.taken.push(name.clone());
+        }
         let options = options(entry);
         match (entry.kind, &entry.content) {
             (EntryKind::Directory, _) => self.out.add_directory(name, options).map_err(failed),
@@ -107,10 +155,27 @@ impl<W: Write> Archive<'_, W> {
             }
             (EntryKind::Symlink, Content::Inline(target)) => match std::str::from_utf8(target) {
                 Ok(target) => self.out.add_symlink(name, target, options).map_err(failed),
-                Err(_) => Ok(()),
+                Err(_) => {
+                    self.left_out.add(&name, "a link to what is no text");
+                    Ok(())
+                }
             },
-            _ => Ok(()),
+            (kind, _) => {
+                self.left_out.add(&name, &format!("a {}", super::word(kind)));
+                Ok(())
+            }
         }
+    }
+
+    /// Lists what was left out, if something was.
+    fn list_left_out(&mut self) -> Result<(), EngineError> {
+        if self.left_out.count == 0 {
+            return Ok(());
+        }
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+        self.out.start_file(self.left_out.name(), options).map_err(failed)?;
+        let written = self.out.write_all(self.left_out.text().as_bytes());
+        written.map_err(|error| EngineError::io("sending an archive", error))
     }
 
     fn file(&mut self, path: &[u8], entry: &Entry) -> Result<(), EngineError> {

@@ -1,5 +1,6 @@
 //! `holdall browse`: its pages by a client that speaks to them as a browser does, with a real repository behind them.
 
+mod archives;
 mod client;
 mod compared;
 mod damaged;
