@@ -5,44 +5,49 @@
 //! ```
 //!
 //! WebDAV has files and folders; links, devices, pipes and sockets are left out. The password is the token, with any name.
+//! Folders are listed by `dav-server`; files are sent as the pages send them, whose ranges and tags are the same.
 
-use std::fmt;
-use std::io::SeekFrom;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderValue, WWW_AUTHENTICATE,
+    ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE,
 };
-use axum::http::{HeaderMap, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{Html, IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::{Buf, Bytes};
 use dav_server::davpath::DavPath;
 use dav_server::fs::{
     DavDirEntry, DavFile, DavFileSystem, DavMetaData, FsError, FsFuture, FsResult, FsStream,
     OpenOptions, ReadDirMeta,
 };
 use dav_server::{DavHandler, DavMethodSet};
-use holdall_engine::{Entry, EntryKind, FileView, ListedEntry, Snapshot, Time, Viewer};
+use holdall_engine::{Entry, EntryKind, ListedEntry, Snapshot, Time};
+use holdall_pages::Page;
+use maud::html;
 
 use crate::guard::SANDBOX;
 use crate::names;
+use crate::pages::download::send;
+use crate::pages::{Place, address};
 use crate::problem::Problem;
 use crate::shared::{Listing, Shared};
 use crate::times;
 
 /// Where it begins.
 pub(crate) const FRONT: &str = "/dav";
-/// Bytes that are read first of a file: enough for most.
-const FIRST_BYTES: u64 = 64 << 10;
-/// Bytes that are read at once of one that is read on.
-const PIECE_BYTES: u64 = 1 << 20;
-/// Bytes that are sent at once.
-const SENT_BYTES: usize = 64 << 10;
+/// The methods that are answered. All others would write, or lock what nobody writes.
+const ALLOWED: HeaderValue = HeaderValue::from_static("OPTIONS, GET, HEAD, PROPFIND");
+/// What of the standard is kept: its first class, which has no locks.
+const CLASS: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("dav"), HeaderValue::from_static("1"));
+/// What the standard has for who asks for everything below a folder: a snapshot may have millions of files.
+const FINITE_DEPTH: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
+    <D:error xmlns:D=\"DAV:\"><D:propfind-finite-depth/></D:error>\n";
 /// The last second of the year 9999: later times cannot be written.
 const LAST_SECOND: i64 = 253_402_300_799;
 
@@ -52,25 +57,72 @@ pub(crate) async fn answer(shared: &Arc<Shared>, request: Request) -> Response {
         let ask = [(WWW_AUTHENTICATE, "Basic realm=\"holdall browse\", charset=\"UTF-8\"")];
         return (StatusCode::UNAUTHORIZED, ask, "The password is the token.\n").into_response();
     }
-    let is_get = request.method() == Method::GET;
+    match request.method().as_str() {
+        "OPTIONS" => ([CLASS, (ALLOW, ALLOWED)], ()).into_response(),
+        "GET" | "HEAD" => {
+            let (head, _) = request.into_parts();
+            got(shared, &head).await.unwrap_or_else(IntoResponse::into_response)
+        }
+        "PROPFIND" if is_endless(request.headers()) => {
+            let kind = [(CONTENT_TYPE, "application/xml; charset=utf-8")];
+            (StatusCode::FORBIDDEN, kind, FINITE_DEPTH).into_response()
+        }
+        "PROPFIND" => listed(shared, request).await,
+        _ => {
+            let words = "Everything here is only to be read.\n";
+            (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, ALLOWED)], words).into_response()
+        }
+    }
+}
+
+/// Whether all that is below a folder is asked for at once.
+fn is_endless(headers: &HeaderMap) -> bool {
+    let depth = headers.get("depth");
+    depth.is_some_and(|depth| depth.as_bytes().eq_ignore_ascii_case(b"infinity"))
+}
+
+/// What folders and files are there.
+async fn listed(shared: &Arc<Shared>, request: Request) -> Response {
     let handler = DavHandler::builder()
         .strip_prefix(FRONT)
         .filesystem(Box::new(Files(Arc::clone(shared))))
         .methods(DavMethodSet::WEBDAV_RO)
-        .autoindex(false)
-        .read_buf_size(SENT_BYTES)
         .build_handler();
     let mut response = handler.handle(request).await.map(Body::new);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
-    if is_get {
-        headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
-    }
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
     response
 }
 
+/// A file; for a folder a page that says where people see it.
+async fn got(shared: &Arc<Shared>, head: &Parts) -> Result<Response, Problem> {
+    let path = names::decode(head.uri.path().strip_prefix(FRONT).unwrap_or_default());
+    let found = shared
+        .ask(move |shared, _| {
+            let at = Files::find(shared, &path)?;
+            let about = about_at(shared, &at)?;
+            Ok((at, about.is_dir))
+        })
+        .await?;
+    match found {
+        (At::In(snapshot, path), false) => {
+            let place = Place { id: snapshot.id.to_string(), path };
+            send(shared, place, &head.method, &head.headers).await
+        }
+        (At::In(snapshot, path), true) => Ok(for_people(&address("at", &snapshot, &path))),
+        (At::Top(_), _) => Ok(for_people("/")),
+    }
+}
+
+fn for_people(address: &str) -> Response {
+    let content = html! {
+        p { "This address is for programs that speak WebDAV, such as a file manager." }
+        p { a href=(address) { "See this folder in the browser" } }
+    };
+    Html(Page { title: "WebDAV", server: "", account: None, content }.html()).into_response()
+}
+
 /// Whether the password of a request is the token.
-fn has_token(shared: &Shared, headers: &HeaderMap) -> bool {
+pub(crate) fn has_token(shared: &Shared, headers: &HeaderMap) -> bool {
     let given = headers.get(AUTHORIZATION).and_then(|given| given.to_str().ok());
     let given = given.and_then(|given| given.split_once(' '));
     let given = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"));
@@ -97,24 +149,14 @@ struct About {
     is_dir: bool,
     len_bytes: u64,
     mtime: Time,
+    /// The snapshot's id: what is at an address of it never changes.
+    tag: String,
 }
 
 /// Something in a folder.
 struct Child {
     name: Vec<u8>,
     about: About,
-}
-
-/// A file that is read from a place on.
-struct Reading {
-    shared: Arc<Shared>,
-    open: Arc<(Arc<Viewer>, FileView)>,
-    about: About,
-    at: u64,
-    /// What was read and not given yet; it begins at `at`.
-    ahead: Bytes,
-    /// How much is read next.
-    next_bytes: u64,
 }
 
 impl Files {
@@ -161,25 +203,30 @@ fn refused(problem: &Problem) -> FsError {
 }
 
 /// What WebDAV says of an entry; `None` for a kind that it does not know.
-fn about(entry: &Entry) -> Option<About> {
+fn about(snapshot: &Snapshot, entry: &Entry) -> Option<About> {
     let is_dir = entry.kind == EntryKind::Directory;
     let is_told = is_dir || entry.kind == EntryKind::File;
     let len_bytes = if is_dir { 0 } else { entry.size };
-    is_told.then_some(About { is_dir, len_bytes, mtime: entry.mtime })
+    let tag = snapshot.id.to_string();
+    is_told.then_some(About { is_dir, len_bytes, mtime: entry.mtime, tag })
 }
 
 fn about_snapshot(one: &Snapshot) -> About {
     let mtime = Time { secs: one.taken_ns().div_euclid(1_000_000_000), nanos: 0 };
-    About { is_dir: true, len_bytes: 0, mtime }
+    About { is_dir: true, len_bytes: 0, mtime, tag: one.id.to_string() }
 }
 
 fn about_at(shared: &Shared, at: &At) -> Result<About, Problem> {
     match at {
-        At::Top(_) => Ok(About { is_dir: true, len_bytes: 0, mtime: Time::default() }),
+        At::Top(_) => {
+            let (mtime, tag) = (Time::default(), String::new());
+            Ok(About { is_dir: true, len_bytes: 0, mtime, tag })
+        }
         At::In(snapshot, path) if path == b"/" => Ok(about_snapshot(snapshot)),
         At::In(snapshot, path) => {
             let entry = shared.viewer()?.entry(snapshot, path)?;
-            entry.as_ref().and_then(about).ok_or_else(|| Problem::not_found("Nothing is there."))
+            let about = entry.and_then(|entry| about(snapshot, &entry));
+            about.ok_or_else(|| Problem::not_found("Nothing is there."))
         }
     }
 }
@@ -195,7 +242,7 @@ fn children(shared: &Shared, at: At) -> Result<Vec<Child>, Problem> {
     };
     let mut children = Vec::new();
     let mut add = |one: ListedEntry<'_>| {
-        let about = about(one.entry);
+        let about = about(&snapshot, one.entry);
         children.extend(about.map(|about| Child { name: names::last(one.path).to_vec(), about }));
         Ok(())
     };
@@ -203,37 +250,10 @@ fn children(shared: &Shared, at: At) -> Result<Vec<Child>, Problem> {
     Ok(children)
 }
 
-fn open(shared: &Shared, at: At) -> Result<(Arc<Viewer>, FileView, About), Problem> {
-    let At::In(snapshot, path) = at else { return Err(Problem::wrong("That is no file.")) };
-    let viewer = shared.viewer()?;
-    let entry = viewer.entry(&snapshot, &path)?;
-    let entry = entry.filter(|entry| entry.kind == EntryKind::File);
-    let entry = entry.ok_or_else(|| Problem::not_found("That is no file."))?;
-    let about = about(&entry).ok_or_else(|| Problem::not_found("That is no file."))?;
-    let file = viewer.file(&path, entry)?;
-    Ok((viewer, file, about))
-}
-
 impl DavFileSystem for Files {
-    fn open<'a>(
-        &'a self,
-        path: &'a DavPath,
-        options: OpenOptions,
-    ) -> FsFuture<'a, Box<dyn DavFile>> {
-        Box::pin(async move {
-            if options.write || options.append || options.create {
-                return Err(FsError::Forbidden);
-            }
-            let (viewer, file, about) = self.ask(path, open).await?;
-            Ok(Box::new(Reading {
-                shared: Arc::clone(&self.0),
-                open: Arc::new((viewer, file)),
-                about,
-                at: 0,
-                ahead: Bytes::new(),
-                next_bytes: FIRST_BYTES,
-            }) as Box<dyn DavFile>)
-        })
+    fn open<'a>(&'a self, _: &'a DavPath, _: OpenOptions) -> FsFuture<'a, Box<dyn DavFile>> {
+        // Files are sent without it.
+        Box::pin(std::future::ready(Err(FsError::Forbidden)))
     }
 
     fn read_dir<'a>(
@@ -270,6 +290,10 @@ impl DavMetaData for About {
     fn is_dir(&self) -> bool {
         self.is_dir
     }
+
+    fn etag(&self) -> Option<String> {
+        (!self.tag.is_empty()).then(|| self.tag.clone())
+    }
 }
 
 impl DavDirEntry for Child {
@@ -280,66 +304,5 @@ impl DavDirEntry for Child {
     fn metadata(&'_ self) -> FsFuture<'_, Box<dyn DavMetaData>> {
         let about = self.about.clone();
         Box::pin(std::future::ready(Ok(Box::new(about) as Box<dyn DavMetaData>)))
-    }
-}
-
-impl fmt::Debug for Reading {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Reading").field("about", &self.about).field("at", &self.at).finish()
-    }
-}
-
-impl DavFile for Reading {
-    fn metadata(&'_ mut self) -> FsFuture<'_, Box<dyn DavMetaData>> {
-        let about = self.about.clone();
-        Box::pin(std::future::ready(Ok(Box::new(about) as Box<dyn DavMetaData>)))
-    }
-
-    fn write_buf(&'_ mut self, _: Box<dyn Buf + Send>) -> FsFuture<'_, ()> {
-        Box::pin(std::future::ready(Err(FsError::Forbidden)))
-    }
-
-    fn write_bytes(&'_ mut self, _: Bytes) -> FsFuture<'_, ()> {
-        Box::pin(std::future::ready(Err(FsError::Forbidden)))
-    }
-
-    fn read_bytes(&'_ mut self, count: usize) -> FsFuture<'_, Bytes> {
-        Box::pin(async move {
-            if self.ahead.is_empty() {
-                let (open, at, most) = (Arc::clone(&self.open), self.at, self.next_bytes);
-                let read = move |_: &Shared, _: &holdall_engine::Run| {
-                    let (viewer, file) = &*open;
-                    Ok(viewer.read(file, at, most)?)
-                };
-                let read = self.shared.ask(read).await;
-                self.ahead = read.map_err(|problem| refused(&problem))?;
-                self.next_bytes = PIECE_BYTES;
-                if self.ahead.is_empty() {
-                    // Less than was told: who sends it would go on with zeros.
-                    return Err(FsError::GeneralFailure);
-                }
-            }
-            let piece = self.ahead.split_to(count.min(self.ahead.len()));
-            self.at += piece.len() as u64;
-            Ok(piece)
-        })
-    }
-
-    fn seek(&'_ mut self, to: SeekFrom) -> FsFuture<'_, u64> {
-        let end = self.about.len_bytes;
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-            SeekFrom::End(by) => end.checked_add_signed(by),
-        };
-        let sought = at.filter(|at| *at <= end).ok_or(FsError::GeneralFailure);
-        if let Ok(at) = sought {
-            (self.at, self.ahead) = (at, Bytes::new());
-        }
-        Box::pin(std::future::ready(sought))
-    }
-
-    fn flush(&'_ mut self) -> FsFuture<'_, ()> {
-        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -16,6 +16,9 @@ const MANY: usize = 10_000;
 /// The folders that they lie in.
 const FOLDERS: usize = 20;
 
+/// What can be done.
+const ALLOWED: &str = "OPTIONS, GET, HEAD, PROPFIND";
+
 /// The line that signs a request.
 fn signed(password: &str) -> String {
     use base64::Engine;
@@ -62,28 +65,40 @@ fn only_the_token_opens_it_and_nothing_writes() {
     let source = text(&place.source()).trim_start_matches('/').to_owned();
     let file = format!("{folder}{source}/docs/letter.txt");
     let mut program = place.browser();
-    for method in
-        ["PUT", "DELETE", "MKCOL", "PROPPATCH", "LOCK", "UNLOCK", "POST", "PATCH", "MKCALENDAR"]
-    {
-        let status = ask(&mut program, method, &file, &own).status;
-        assert!([405, 501].contains(&status), "{method}: {status}");
-    }
-    for method in ["MOVE", "COPY"] {
+    for method in [
+        "PUT",
+        "DELETE",
+        "MKCOL",
+        "PROPPATCH",
+        "LOCK",
+        "UNLOCK",
+        "POST",
+        "PATCH",
+        "MKCALENDAR",
+        "MOVE",
+        "COPY",
+        "REPORT",
+        "TRACE",
+        "NONSENSE",
+    ] {
         let lines = format!("{own}Destination: /dav/elsewhere\r\n");
-        assert_eq!(ask(&mut program, method, &file, &lines).status, 405, "{method}");
+        for path in [&*file, "/dav/", "/dav/new", &format!("{folder}new"), &format!("{file}.new")] {
+            let refused = ask(&mut program, method, path, &lines).expect(405);
+            assert_eq!(refused.header("allow"), Some(ALLOWED), "{method} {path}");
+        }
     }
     let read = ask(&mut program, "GET", &file, &own).expect(200);
     assert_eq!(read.text(), "Dear reader,\n");
     // What is in a backup may be a page with scripts: it is of no site, and may do nothing.
     let policy = read.header("content-security-policy").expect("a policy");
     assert!(policy.contains("sandbox") && policy.contains("default-src 'none'"), "{policy}");
-    assert_eq!(read.header("content-disposition"), Some("attachment"));
-    let options = ask(&mut program, "OPTIONS", "/dav/", &own).expect(200);
-    let allowed = options.header("allow").expect("methods");
-    assert!(
-        !["PUT", "DELETE", "MOVE", "LOCK"].iter().any(|one| allowed.contains(one)),
-        "{allowed}"
-    );
+    let kept = read.header("content-disposition").expect("a name");
+    assert!(kept.starts_with("attachment; filename=\"letter.txt\""), "{kept}");
+    for path in ["/dav/", &*folder, &file, "/dav/nothing"] {
+        let options = ask(&mut program, "OPTIONS", path, &own).expect(200);
+        assert_eq!(options.header("allow"), Some(ALLOWED), "{path}");
+        assert_eq!(options.header("dav"), Some("1"), "there are no locks");
+    }
 
     let evil = format!("PROPFIND /dav/ HTTP/1.1\r\nHost: evil.test\r\n{own}Depth: 1\r\n");
     program.ask(&evil, "").expect(421);
@@ -133,6 +148,88 @@ fn ranges_are_read_byte_by_byte_and_hostile_names_come_back_as_they_are() {
     for name in files {
         ask(&mut program, "GET", name, &own).expect(200);
     }
+}
+
+#[test]
+fn files_and_folders_answer_as_the_standards_say() {
+    let place = Place::new(|dir| fs::write(dir.join("ten"), "0123456789").expect("a file"));
+    let own = signed(&place.token);
+    let source = text(&place.source()).trim_start_matches('/').to_owned();
+    let folder = format!("{}{source}/", newest(&place));
+    let file = format!("{folder}ten");
+    let mut program = place.browser();
+    let whole = ask(&mut program, "GET", &file, &own).expect(200);
+    let tag = whole.header("etag").expect("a tag").to_owned();
+    let modified = whole.header("last-modified").expect("a date").to_owned();
+    let old = "Sun, 06 Nov 1994 08:49:37 GMT";
+    for (lines, status, body, range) in [
+        ("Range: bytes=0-0", 206, "0", "bytes 0-0/10"),
+        ("Range: bytes=9-9", 206, "9", "bytes 9-9/10"),
+        ("Range: bytes=7-", 206, "789", "bytes 7-9/10"),
+        ("Range: bytes=-3", 206, "789", "bytes 7-9/10"),
+        ("Range: bytes=-100", 206, "0123456789", "bytes 0-9/10"),
+        ("Range: bytes=8-100", 206, "89", "bytes 8-9/10"),
+        ("Range: bytes=10-", 416, "", "bytes */10"),
+        ("Range: bytes=100-200", 416, "", "bytes */10"),
+        ("Range: bytes=0-1,4-5", 200, "0123456789", ""),
+        ("Range: bytes=5-2", 200, "0123456789", ""),
+        ("Range: lines=1-2", 200, "0123456789", ""),
+        (&*format!("Range: bytes=1-2\r\nIf-Range: {tag}"), 206, "12", "bytes 1-2/10"),
+        (&*format!("Range: bytes=1-2\r\nIf-Range: {modified}"), 206, "12", "bytes 1-2/10"),
+        ("Range: bytes=1-2\r\nIf-Range: \"other\"", 200, "0123456789", ""),
+        (&*format!("If-None-Match: {tag}"), 304, "", ""),
+        ("If-None-Match: \"other\"", 200, "0123456789", ""),
+        (&*format!("If-Match: {tag}"), 200, "0123456789", ""),
+        ("If-Match: \"other\"", 412, "", ""),
+        (&*format!("If-Modified-Since: {modified}"), 304, "", ""),
+        (&*format!("If-Modified-Since: {old}"), 200, "0123456789", ""),
+        (&*format!("If-Unmodified-Since: {old}"), 412, "", ""),
+    ] {
+        let all = format!("{own}{lines}\r\n");
+        let got = ask(&mut program, "GET", &file, &all).expect(status);
+        assert_eq!(got.text(), body, "{lines}");
+        assert_eq!(got.header("content-range").unwrap_or_default(), range, "{lines}");
+        let head = ask(&mut program, "HEAD", &file, &all).expect(status);
+        assert_eq!(
+            (head.text(), head.header("content-range").unwrap_or_default()),
+            (String::new(), range)
+        );
+    }
+    let head = ask(&mut program, "HEAD", &file, &own).expect(200);
+    assert_eq!(head.header("content-length"), Some("10"));
+
+    for (path, depth, status, named) in [
+        (&*folder, "Depth: 0", 207, 1),
+        (&folder, "Depth: 1", 207, 2),
+        (&file, "Depth: 0", 207, 1),
+        (&file, "Depth: 1", 207, 1),
+        (&folder, "Depth: infinity", 403, 0),
+        ("/dav/", "Depth: infinity", 403, 0),
+        ("/dav/", "Depth: 0", 207, 1),
+        ("/dav/", "Depth: 1", 207, 2),
+        ("/dav/nothing", "Depth: 1", 404, 0),
+        (&format!("{folder}nothing"), "Depth: 0", 404, 0),
+    ] {
+        let lines = format!("{own}{depth}\r\n");
+        let found = ask(&mut program, "PROPFIND", path, &lines).expect(status);
+        assert_eq!(self::named(&found).len(), named, "{path} {depth}: {}", found.text());
+        if status == 403 {
+            assert!(found.text().contains("propfind-finite-depth"), "{}", found.text());
+        }
+    }
+    let about = ask(&mut program, "PROPFIND", &file, &format!("{own}Depth: 0\r\n")).expect(207);
+    let named = tag.trim_matches('"');
+    assert!(about.text().contains(named), "{named} in {}", about.text());
+
+    // A browser that is led to a folder is told where people see it.
+    for path in ["/dav", "/dav/", &folder, folder.trim_end_matches('/')] {
+        let page = ask(&mut program, "GET", path, &own).expect(200);
+        assert!(page.text().contains("WebDAV") && page.links().len() > 1, "{}", page.text());
+        ask(&mut program, "HEAD", path, &own).expect(200);
+    }
+    let id = place.ids().pop().expect("a snapshot");
+    let page = ask(&mut program, "GET", &folder, &own).expect(200);
+    assert!(page.links().contains(&format!("/at/{id}/{}", source)), "{:?}", page.links());
 }
 
 #[test]
