@@ -38,6 +38,8 @@ mod server;
 #[cfg(feature = "web")]
 mod shared;
 #[cfg(feature = "web")]
+mod silence;
+#[cfg(feature = "web")]
 mod stream;
 #[cfg(feature = "web")]
 mod times;

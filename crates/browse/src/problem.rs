@@ -12,11 +12,30 @@ use maud::html;
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     words: String,
+    /// Whether the browser tries again by itself.
+    is_tried_again: bool,
 }
+
+/// When a page that is tried again is asked for anew.
+const AGAIN: (&str, &str) = ("refresh", "10");
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, words: impl Into<String>) -> Self {
-        Self { status, words: words.into() }
+        Self { status, words: words.into(), is_tried_again: false }
+    }
+
+    /// The server of a repository does not answer.
+    pub(crate) fn silent(repository: &str) -> Self {
+        let words = format!(
+            "The server of {repository} does not answer. This page asks again every 10 seconds, until it does. \
+             What is restored waits for it for up to five minutes."
+        );
+        Self { is_tried_again: true, ..Self::new(StatusCode::GATEWAY_TIMEOUT, words) }
+    }
+
+    /// The same for what was sent and is not sent again by itself.
+    pub(crate) fn of_a_form(self) -> Self {
+        Self { is_tried_again: false, ..self }
     }
 
     pub(crate) fn not_found(words: &str) -> Self {
@@ -58,6 +77,7 @@ impl IntoResponse for Problem {
             p { a href="/" { "All snapshots" } }
         };
         let page = Page { title: "That did not work", server: "", account: None, content };
-        (self.status, Html(page.html())).into_response()
+        let page = (self.status, Html(page.html()));
+        if self.is_tried_again { ([AGAIN], page).into_response() } else { page.into_response() }
     }
 }

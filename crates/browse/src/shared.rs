@@ -11,12 +11,14 @@ use holdall_pages::Page;
 use holdall_sys::Clock;
 use maud::{Markup, html};
 use tokio::sync::Semaphore;
+use tokio::time::interval;
 
 use crate::door::Door;
 use crate::guard::Hosts;
 use crate::jobs::{Jobs, lock};
 use crate::place::{Place, address_of};
 use crate::problem::Problem;
+use crate::silence::Silence;
 use crate::stream::{self, Sink};
 use crate::wrong::Wrong;
 
@@ -26,6 +28,10 @@ const QUESTIONS: usize = 8;
 const STREAMS: usize = 16;
 /// How long the list of snapshots is taken for the newest.
 const LISTED_FOR: Duration = Duration::from_secs(3);
+/// How long a server may leave a page without an answer.
+const TOLD_AFTER: Duration = Duration::from_secs(10);
+/// How often it is looked whether it answers.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long an archive of which nothing is taken keeps a directory's repository from others.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 /// How long the repository is kept from others after the last question.
@@ -82,6 +88,7 @@ pub(crate) struct Shared {
     pub(crate) hosts: Hosts,
     pub(crate) jobs: Jobs,
     pub(crate) wrong: Wrong,
+    silence: Silence,
     listing: Mutex<Option<(Instant, Arc<Listing>)>>,
     viewer: Mutex<Option<Arc<Viewer>>>,
     used: Mutex<Instant>,
@@ -114,6 +121,7 @@ impl Shared {
             hosts,
             jobs: Jobs::default(),
             wrong: Wrong::default(),
+            silence: Silence::default(),
             listing: Mutex::default(),
             viewer: Mutex::default(),
             used: Mutex::new(Instant::now()),
@@ -122,8 +130,32 @@ impl Shared {
         }
     }
 
-    /// Answers a request on a plain thread. If the client goes, the work stops.
+    /// Answers a request on a plain thread. If the client goes, or the server does not answer for some seconds, the work
+    /// stops.
     pub(crate) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self, &Run) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        tokio::select! {
+            answer = self.answer(work) => answer,
+            () = self.silence() => Err(Problem::silent(&self.name)),
+        }
+    }
+
+    /// Waits until the server has not answered for some seconds.
+    async fn silence(&self) {
+        let mut moments = interval(LOOK_EVERY);
+        while !self.is_silent() {
+            moments.tick().await;
+        }
+    }
+
+    /// Whether the server was asked, and has not answered for some seconds.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silence.lasts(&self.access) >= TOLD_AFTER
+    }
+
+    async fn answer<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self, &Run) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
@@ -211,8 +243,12 @@ impl Shared {
             return;
         }
         let mut viewer = lock(&self.viewer);
-        drop(viewer.take_if(|viewer| Arc::strong_count(viewer) == 1));
-        if viewer.is_none() {
+        let rested = viewer.take_if(|viewer| Arc::strong_count(viewer) == 1);
+        let is_idle = viewer.is_none();
+        drop(viewer);
+        // Ending a session asks the server.
+        drop(rested);
+        if is_idle {
             self.access.repository().rest();
         }
     }

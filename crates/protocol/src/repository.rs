@@ -70,6 +70,11 @@ pub trait Repository: Send + Sync {
         false
     }
 
+    /// Whether a server was asked something that it has not answered yet.
+    fn is_asking(&self) -> bool {
+        false
+    }
+
     /// Gives back what keeps others from writing, where no session is open: the next question takes it again. For who
     /// stays for long and asks seldom.
     fn rest(&self) {}

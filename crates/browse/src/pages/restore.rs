@@ -40,7 +40,8 @@ pub(crate) async fn begin(State(shared): On, body: Body) -> Result<Response, Pro
             let day = times::day(asked.clock.now_ns());
             asked.jobs.begin(&asked.access, day, wish)
         })
-        .await?;
+        .await
+        .map_err(Problem::of_a_form)?;
     Ok(led_to(number))
 }
 
@@ -158,6 +159,9 @@ fn progress(shared: &Shared, job: &Job, has_ended: bool) -> Markup {
         p { (heading(job)) }
         @if !has_ended {
             p class="notice" { "Under way: " (counted(items, "item")) ", " (size(bytes)) "." }
+            @if shared.is_silent() {
+                p class="notice look" { "The server does not answer. The restore waits for it for up to five minutes." }
+            }
             (form(&stop, shared.door.form(), &html! { button class="quiet" { "Stop" } }))
         } @else if is_well { p class="notice" { "Done." } }
         @else if left > 0 { p class="notice look" { "Stopped: " (left) " not restored." } }

@@ -1,6 +1,6 @@
 //! Asking, and asking again.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -56,6 +56,8 @@ pub(crate) struct Caller {
     turns: Arc<Turns>,
     last_success: Mutex<Instant>,
     lost: AtomicU64,
+    /// How many questions are asked, again and again until there is an answer.
+    asking: AtomicUsize,
     options: ClientOptions,
 }
 
@@ -139,6 +141,7 @@ impl Caller {
             idle: Mutex::default(),
             last_success: Mutex::new(Instant::now()),
             lost: AtomicU64::new(0),
+            asking: AtomicUsize::new(0),
             options,
         })
     }
@@ -186,12 +189,22 @@ impl Caller {
         mut fresh_sink: impl FnMut() -> S,
     ) -> Result<S, RepositoryError> {
         let (question, mut asking) = (Question::new(route, weight), Asking::new());
-        loop {
+        self.asking.fetch_add(1, Ordering::Relaxed);
+        let answer = loop {
             let mut sink = fresh_sink();
-            if self.ask_once(&mut asking, &question, body, &mut sink)? == Tried::Answered {
-                return Ok(sink);
+            match self.ask_once(&mut asking, &question, body, &mut sink) {
+                Ok(Tried::Answered) => break Ok(sink),
+                Ok(_) => {}
+                Err(error) => break Err(error),
             }
-        }
+        };
+        self.asking.fetch_sub(1, Ordering::Relaxed);
+        answer
+    }
+
+    /// Whether something is asked that is not answered yet.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking.load(Ordering::Relaxed) > 0
     }
 
     /// Asks once. Where it is worth asking again, that is told after the pause that it takes.

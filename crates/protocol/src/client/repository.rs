@@ -324,6 +324,10 @@ impl Repository for HttpRepository {
         self.ask(RepositoryVerb::Usage, Frames::new(), LIGHT, decode)
     }
 
+    fn is_asking(&self) -> bool {
+        self.caller.is_asking()
+    }
+
     fn traffic(&self) -> Traffic {
         self.caller.traffic()
     }

@@ -5,6 +5,7 @@ mod client;
 mod compared;
 mod damaged;
 mod dav;
+mod gone;
 mod many;
 mod place;
 mod searched;

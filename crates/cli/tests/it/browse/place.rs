@@ -46,7 +46,12 @@ impl Place {
     /// Shows the repository of a machine.
     pub(super) fn of(machine: Machine) -> Self {
         let repo = machine.path("repo");
-        let mut command = machine.command(["browse", "--no-open", "-r", text(&repo)]);
+        Self::by(machine, &["-r", text(&repo)])
+    }
+
+    /// Shows what a machine finds by these arguments.
+    pub(super) fn by(machine: Machine, args: &[&str]) -> Self {
+        let mut command = machine.command([&["browse", "--no-open"], args].concat());
         let mut process = Process::spawn(&mut command).expect("it starts");
         let line = process.wait_for_line("browse at http://").expect("it listens");
         let (address, token) = line
