@@ -30,6 +30,8 @@ mod options;
 #[cfg(feature = "web")]
 mod pages;
 #[cfg(feature = "web")]
+mod peers;
+#[cfg(feature = "web")]
 mod place;
 #[cfg(feature = "web")]
 mod problem;

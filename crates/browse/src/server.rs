@@ -19,13 +19,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use maud::html;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{interval, sleep, timeout};
 use tower_service::Service;
 
 use crate::door::Door;
 use crate::guard::{self, Hosts};
+use crate::peers::Peer;
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::{BrowseError, BrowseOptions, dav, names, pages};
@@ -34,10 +35,8 @@ use crate::{BrowseError, BrowseOptions, dav, names, pages};
 const WAITING_THREADS: usize = 2;
 /// Threads that ask the repository.
 const WORKING_THREADS: usize = 12;
-/// Connections at the same time.
-const CONNECTIONS: usize = 64;
 /// How long a connection may say nothing.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_secs(10);
 /// How often it is looked whether the repository can rest.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long answers under way may take when it ends.
@@ -153,17 +152,15 @@ async fn accept_connections(
     connections: &mut JoinSet<()>,
 ) {
     let router = pages::router(shared);
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((tcp, _)) => {
-                let serving = serve(Arc::clone(shared), router.clone(), tcp, ending.clone());
-                connections.spawn(async move {
-                    serving.await;
-                    drop(place);
-                });
+            Ok((tcp, address)) => {
+                let own = tcp.local_addr();
+                let Ok(own) = own else { continue };
+                let Some(peer) = shared.peers.admit(own, address).await else { continue };
+                let (shared, router) = (Arc::clone(shared), router.clone());
+                connections.spawn(serve(shared, router, (tcp, peer), ending.clone()));
             }
             // Out of descriptors, or a connection that ended while it was accepted.
             Err(_) => sleep(Duration::from_millis(100)).await,
@@ -175,13 +172,16 @@ async fn accept_connections(
 async fn serve(
     shared: Arc<Shared>,
     router: Router,
-    tcp: TcpStream,
+    (tcp, peer): (TcpStream, Peer),
     mut ending: watch::Receiver<bool>,
 ) {
     // Without it small answers come late, and nothing else changes.
     let _ = tcp.set_nodelay(true);
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let (shared, router) = (Arc::clone(&shared), router.clone());
+        if shared.door.is_in(request.headers()) || dav::has_token(&shared, request.headers()) {
+            shared.peers.know(&peer);
+        }
         async move { Ok::<_, Infallible>(answer(&shared, router, request).await) }
     });
     let connection = http1::Builder::new()

@@ -16,6 +16,7 @@ use tokio::time::interval;
 use crate::door::Door;
 use crate::guard::Hosts;
 use crate::jobs::{Jobs, lock};
+use crate::peers::Peers;
 use crate::place::{Place, address_of};
 use crate::problem::Problem;
 use crate::silence::Silence;
@@ -88,6 +89,7 @@ pub(crate) struct Shared {
     pub(crate) hosts: Hosts,
     pub(crate) jobs: Jobs,
     pub(crate) wrong: Wrong,
+    pub(crate) peers: Peers,
     silence: Silence,
     listing: Mutex<Option<(Instant, Arc<Listing>)>>,
     viewer: Mutex<Option<Arc<Viewer>>>,
@@ -121,6 +123,7 @@ impl Shared {
             hosts,
             jobs: Jobs::default(),
             wrong: Wrong::default(),
+            peers: Peers::new(),
             silence: Silence::default(),
             listing: Mutex::default(),
             viewer: Mutex::default(),

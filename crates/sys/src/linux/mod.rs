@@ -30,6 +30,7 @@ pub mod sparse;
 pub mod stat;
 pub(crate) mod target;
 pub mod tcp;
+mod tcp_peer;
 pub mod thread;
 pub(crate) mod unfit;
 pub mod users;

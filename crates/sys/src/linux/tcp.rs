@@ -9,6 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
+pub use super::tcp_peer::peer_user;
+
 /// How much of the kernel's `struct tcp_info` is asked for: up to `tcpi_sndbuf_limited`.
 const INFO_BYTES: usize = 192;
 /// Where in it are the microseconds with bytes under way, those of them without room at the receiver, and

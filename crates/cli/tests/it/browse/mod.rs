@@ -3,6 +3,7 @@
 mod archives;
 mod client;
 mod compared;
+mod crowd;
 mod damaged;
 mod dav;
 mod gone;
