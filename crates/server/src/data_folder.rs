@@ -8,6 +8,8 @@
 //! DATA/admin.sock           administration while the server runs; mode 0600
 //! DATA/repositories/NAME/   a repository; mode 0700 of repositories
 //! DATA/repositories/.removed-NAME/   one that was removed, until it is deleted
+//! DATA/repositories/.lab/    where the disk is measured
+//! DATA/lab/NUMBER.json       what was measured
 //! DATA/cache/NAME/          what can be rebuilt of it; mode 0700 of cache
 //! ```
 
@@ -31,6 +33,10 @@ const CACHE: &str = "cache";
 const REPOSITORIES: &str = "repositories";
 /// What names of repositories begin with that are being deleted; no repository's does.
 const SET_ASIDE: &str = ".removed-";
+/// Where the disk of the repositories is measured; no repository is called so.
+const LAB_SCRATCH: &str = ".lab";
+/// Where reports of that are kept.
+const LAB_REPORTS: &str = "lab";
 /// How long the lock of a folder is waited for: most administrator's commands are done by then.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is asked for meanwhile.
@@ -151,6 +157,26 @@ impl DataFolder {
     /// Where the repository of that (valid) name lies.
     pub(crate) fn repository(&self, name: &str) -> PathBuf {
         self.repositories().join(name)
+    }
+
+    /// An empty folder on the disk of the repositories, to measure that in. What was left in it is gone.
+    pub(crate) fn lab_scratch(&self) -> Result<PathBuf, ServerError> {
+        self.clear_lab_scratch()?;
+        let folder = self.root.join(REPOSITORIES).join(LAB_SCRATCH);
+        folder
+            .create_dir(0o700)
+            .map_err(|source| ServerError::io("making", folder.path(), source))?;
+        Ok(folder.path().to_owned())
+    }
+
+    /// Removes what was measured in. Nobody measures there.
+    pub(crate) fn clear_lab_scratch(&self) -> Result<(), ServerError> {
+        self.delete(REPOSITORIES, LAB_SCRATCH)
+    }
+
+    /// Where reports of that are kept.
+    pub(crate) fn lab_reports(&self) -> PathBeneath {
+        self.root.join(LAB_REPORTS)
     }
 
     /// Where what can be rebuilt of it lies.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use holdall_lab::Stop;
 use holdall_protocol::ScrubProgress;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,9 @@ pub struct JobEntry {
     pub error: Option<String>,
     /// Bytes read of all that are to be read, where it reads.
     pub progress: Option<JobProgress>,
+    /// Steps that are done of all, where it has some.
+    #[serde(default)]
+    pub steps: Option<JobSteps>,
     /// What it was answered once it was done, as the command's own answer.
     pub answer: Option<serde_json::Value>,
     /// What it said, the oldest first. Empty where jobs are listed.
@@ -55,6 +59,16 @@ pub struct JobProgress {
     pub total_bytes: u64,
     /// Bytes a second over the last minute.
     pub bytes_per_second: f64,
+}
+
+/// How many steps a job has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct JobSteps {
+    /// So many.
+    pub done: usize,
+    /// Of so many.
+    pub total: usize,
 }
 
 /// A line of a job's log.
@@ -89,6 +103,8 @@ pub(crate) struct Jobs {
     /// The oldest first.
     all: Mutex<VecDeque<Arc<Job>>>,
     is_ending: AtomicBool,
+    /// Held by whatever measures this computer: two would measure each other.
+    measuring: Mutex<()>,
 }
 
 /// One job.
@@ -98,7 +114,7 @@ pub(crate) struct Job {
     pub(crate) actor: Actor,
     begun_ns: i64,
     /// Set when it is to end.
-    pub(crate) should_stop: AtomicBool,
+    pub(crate) should_stop: Arc<AtomicBool>,
     state: Mutex<JobState>,
 }
 
@@ -107,6 +123,7 @@ struct JobState {
     ended: Option<Ended>,
     lines: VecDeque<JobLine>,
     progress: Option<ScrubProgress>,
+    steps: Option<JobSteps>,
     recent: Recent,
     /// What is not well of what it looked at.
     found: Option<String>,
@@ -147,7 +164,7 @@ impl Jobs {
             what,
             actor,
             begun_ns: now_ns,
-            should_stop: AtomicBool::new(false),
+            should_stop: Arc::default(),
             state: Mutex::default(),
         });
         let mut all = self.all();
@@ -194,6 +211,18 @@ impl Jobs {
         self.all().iter().for_each(|job| job.should_stop.store(true, Ordering::Release));
     }
 
+    /// The turn to measure this computer, until it is dropped.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if something else has it.
+    pub(crate) fn turn_to_measure(&self) -> Result<MutexGuard<'_, ()>, ServerError> {
+        self.measuring.try_lock().map_err(|_| {
+            ServerError::refused(
+                "another test of this server's lab is under way; wait until it is done",
+            )
+        })
+    }
+
     fn find(&self, number: u64) -> Result<Arc<Job>, ServerError> {
         let found = self.all().iter().find(|job| job.number == number).cloned();
         found.ok_or_else(|| {
@@ -215,6 +244,11 @@ impl Job {
         self.number
     }
 
+    /// The wish that it ends, for what it measures.
+    pub(crate) fn stop(&self) -> Stop {
+        Stop::on(Arc::clone(&self.should_stop))
+    }
+
     /// Adds a line to its log.
     pub(crate) fn say(&self, text: &str, now_ns: i64) {
         let mut state = self.lock();
@@ -230,6 +264,11 @@ impl Job {
         let mut state = self.lock();
         state.progress = Some(progress);
         state.recent.note(progress.bytes_done, self.seconds(now_ns));
+    }
+
+    /// Notes how many steps are done.
+    pub(crate) fn note_steps(&self, steps: JobSteps) {
+        self.lock().steps = Some(steps);
     }
 
     fn seconds(&self, now_ns: i64) -> f64 {
@@ -269,6 +308,7 @@ impl Job {
             outcome: ended.map_or(Outcome::Running, |ended| ended.outcome),
             error: ended.and_then(|ended| ended.error.clone()),
             progress: state.progress(self.seconds(ended.map_or(now_ns, |ended| ended.ns))),
+            steps: state.steps,
             answer: ended.filter(|_| with_log).and_then(|ended| ended.answer.clone()),
             lines: if with_log { state.lines.iter().cloned().collect() } else { Vec::new() },
         }

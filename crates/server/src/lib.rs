@@ -12,7 +12,7 @@
 //! ```
 //!
 //! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, `web` has the pages for browsers, and `clock_trust`
-//! says whether anything may be deleted for its age.
+//! says whether anything may be deleted for its age. `lab` measures the server's own disk.
 //!
 //! What requests may cost is bounded before they are read: connections, requests of each machine,
 //! bytes in memory, time. What is over a limit waits, or is told to come back.
@@ -29,6 +29,7 @@ mod data_folder;
 mod error;
 mod http;
 mod jobs;
+mod lab;
 mod measure;
 #[cfg(feature = "web")]
 mod notices;

@@ -98,6 +98,8 @@ impl Server {
         let of_stores = Arc::clone(&folder);
         let stores = Stores::new(of_stores, identity, Arc::clone(&accounts), Arc::clone(&log));
         stores.let_readers_in()?;
+        // What a crash left.
+        folder.clear_lab_scratch()?;
         let shutdown = limits.shutdown;
         let workers = limits.workers;
         let state = ServerState::new(accounts, stores, public, local_addr, limits, log, detail);

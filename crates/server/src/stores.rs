@@ -311,6 +311,11 @@ impl Stores {
         Ok(ServerIdentity::stored_in(&self.folder)?.seed())
     }
 
+    /// The server's folder.
+    pub(crate) fn folder(&self) -> &DataFolder {
+        &self.folder
+    }
+
     /// Where the repositories' folders lie.
     pub(crate) fn folder_of_all(&self) -> std::path::PathBuf {
         self.folder.repositories()

@@ -102,6 +102,20 @@ async function scrub(page, seen) {
   await expect(page, ', done');
 }
 
+async function measure(page, seen) {
+  for (const number of [1, 2]) {
+    await follow(page, 'a[href="/lab"]');
+    await follow(page, 'form[action="/lab"] button');
+    await settle(page);
+    await follow(page, `a[href="/lab/${number}"]`);
+  }
+  await look(page, seen, 'lab-report');
+  await follow(page, 'a[href="/lab"]:not(nav a)');
+  await look(page, seen, 'lab');
+  await follow(page, 'form[action="/lab/compare"] button');
+  await look(page, seen, 'lab-compared');
+}
+
 async function tokens(page, seen, browser) {
   await follow(page, 'a[href="/settings"]');
   await send(page, [['#name', 'family'], ['#token-password', password]]);
@@ -169,6 +183,7 @@ try {
   await letIn(page, seen);
   await keep(page, seen);
   await scrub(page, seen);
+  await measure(page, seen);
   await tokens(page, seen, browser);
   await lockOut(page, seen);
   await page.goto(`${site}/nothing`);

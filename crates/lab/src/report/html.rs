@@ -50,6 +50,13 @@ pub(super) fn of(report: &Report) -> String {
         command = escaped(&report.command),
         made = escaped(&report.made),
     );
+    page += &content(report);
+    page + "</body>\n</html>\n"
+}
+
+/// What is below the head of the page, for a page of somebody else that has a style for it: without a script or a style.
+pub(super) fn content(report: &Report) -> String {
+    let mut page = String::new();
     if !report.answers.is_empty() {
         let answers = report.answers.iter().map(|answer| escaped(answer)).collect::<Vec<_>>();
         let _ = writeln!(page, "<p class=\"answer\">{}</p>", answers.join("<br>\n"));
@@ -66,7 +73,7 @@ pub(super) fn of(report: &Report) -> String {
     rows(&mut page, report);
     facts(&mut page, "What it was measured on", &report.facts);
     facts(&mut page, "Circumstances", &report.circumstances);
-    page + "</body>\n</html>\n"
+    page
 }
 
 /// What was measured on what, in a line: the processor, memory, disks and links, as far as they are known.
@@ -121,7 +128,7 @@ fn rows(page: &mut String, report: &Report) {
     }
     let has_any = |(_, of): &Column| rows.iter().any(|row| of(row).is_some());
     let columns: Vec<_> = COLUMNS.into_iter().filter(has_any).collect();
-    *page += "<h2>Rows</h2>\n<div class=\"wide\"><table><thead><tr><th>what</th>";
+    *page += "<h2>Rows</h2>\n<div class=\"wide\" role=\"region\" aria-label=\"Rows\" tabindex=\"0\"><table><thead><tr><th>what</th>";
     for (head, _) in &columns {
         let _ = write!(page, "<th class=\"n\">{head}</th>");
     }
@@ -172,6 +179,15 @@ mod tests {
         assert!(
             page.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'")
         );
+    }
+
+    #[test]
+    fn what_another_page_shows_of_it_has_no_style_of_its_own() {
+        let part = content(&fixture::report());
+        assert!(part.contains("<svg ") && part.contains("<h2>Rows</h2>"), "{part}");
+        for never in ["<style", "style=", "<script", "<h1", "<html", "href"] {
+            assert!(!part.contains(never), "{never} in {part}");
+        }
     }
 
     #[test]

@@ -282,6 +282,12 @@ impl Report {
         }
     }
 
+    /// What its page has below the head, as HTML without a style and a script: for a page that has a style for the classes
+    /// `answer`, `verdict`, `wide`, `n` and `grid`.
+    pub fn html_content(&self) -> String {
+        html::content(self)
+    }
+
     /// All figures that are shown.
     fn figures(&self) -> impl Iterator<Item = f64> {
         let rows = self.measurements.iter().flat_map(|row| {

@@ -11,8 +11,9 @@ use super::command::{AdminCommand, Carried, Pace};
 use super::described::Described;
 use super::entries::{
     AlsoRepair, ApiTokens, Audit, Channels, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode,
-    JobList, Judgement, Keepings, Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry,
-    Resumed, Runs, Scrubbed, Sessions, Snapshots, Thinning,
+    JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports, Machines, Pruned,
+    Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs, Scrubbed, Sessions, Snapshots,
+    Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -21,6 +22,7 @@ use crate::activity::{Activities, SessionEntry};
 use crate::auth::rights::Right;
 use crate::auth::scope::Scope;
 use crate::jobs::JobEntry;
+use crate::lab::LabTest;
 
 /// What is to be kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -365,6 +367,32 @@ commands! {
         number: u64,
     }: "cancel-job", Quick, Operate, "job" JobEntry, |on, asked| on.jobs.cancel(asked.number, on.stores.now_ns());
 
+    /// Lists what was measured of this server, the oldest first.
+    ListLab {}: "lab-reports", Quick, Read, "lab_reports" LabReports, |on, _asked| on.lab_reports();
+
+    /// Tells what was measured.
+    ShowLab {
+        /// What it is called.
+        number: u64,
+    }: "lab-report", Quick, Read, "lab_report" LabReport, |on, asked| on.lab_report(asked.number);
+
+    /// Puts two reports beside each other.
+    CompareLab {
+        /// What the one is called.
+        first: u64,
+        /// What the other is called.
+        second: u64,
+    }: "compare-lab", Quick, Read, "lab_comparison" LabComparison, |on, asked| on.lab_comparison(asked.first, asked.second);
+
+    /// Measures the disk that the repositories lie on, unless a machine stores or reads, and keeps what was found.
+    MeasureLab {
+        /// What is measured.
+        test: LabTest,
+        /// For about half a minute, and not for some seconds.
+        #[serde(default)]
+        long: bool,
+    }: "measure-lab", Long, Operate, "lab_measured" LabEntry, |on, asked| on.measure_lab(asked.test, asked.long);
+
     /// Applies rules and deletions that are due, and prunes. What is wrong with a single repository is in its entry.
     Prune {
         /// One, by its name on this server; none for all of them.
@@ -399,6 +427,7 @@ impl Command {
     /// What it is called as a job.
     pub(crate) fn title(&self) -> String {
         let (what, of) = match self {
+            Self::MeasureLab(asked) => return format!("lab {}", asked.test),
             Self::Prune(asked) if asked.dry_run => {
                 ("look at what a prune would do", &asked.repository)
             }

@@ -3,6 +3,7 @@
 use crate::activity::SessionEntry;
 use crate::jobs::JobEntry;
 use holdall_format::RecordHash;
+use holdall_lab::report::Report;
 use holdall_protocol::{AdminToken, PruneReport};
 use holdall_repository::{Judged, Listed};
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,45 @@ use zeroize::Zeroizing;
 use crate::accounts::{
     ApiToken, AuditEntry, ChannelEntry, Deletion, Going, KeepingEntry, MachineEntry, RunEntry,
 };
+
+/// What was measured of this server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct LabReports {
+    /// The oldest first.
+    pub reports: Vec<LabEntry>,
+}
+
+/// A report of the server's lab in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct LabEntry {
+    /// What it is called.
+    pub number: u64,
+    /// What was measured, as a command.
+    pub command: String,
+    /// When, in RFC 3339.
+    pub made: String,
+}
+
+/// A report of the server's lab.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct LabReport {
+    /// What it is called.
+    pub number: u64,
+    /// All of it, as `holdall lab` writes it.
+    #[cfg_attr(feature = "web", schema(value_type = Object))]
+    pub report: Report,
+}
+
+/// Two reports beside each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct LabComparison {
+    /// As `holdall lab compare` has it: `differences`, `only_first`, `only_second`, `circumstances`.
+    pub comparison: serde_json::Value,
+}
 
 /// All machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

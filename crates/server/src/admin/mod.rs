@@ -11,7 +11,7 @@
 //!
 //! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them, `channels` how people are told. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
-//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `pages` is what the pages in a browser need;
+//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `lab` measures the disk; `pages` is what the pages in a browser need;
 //! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod absent;
@@ -26,6 +26,7 @@ mod described;
 mod entries;
 mod identity_copy;
 mod keep;
+mod lab;
 mod listing;
 mod machine_requests;
 mod owner;
@@ -58,17 +59,19 @@ pub use crate::accounts::{
     MachineEntry, Removal, RunEntry,
 };
 pub use crate::activity::SessionEntry;
-pub use crate::jobs::{JobEntry, JobLine, JobProgress, Outcome};
+pub use crate::jobs::{JobEntry, JobLine, JobProgress, JobSteps, Outcome};
+pub use crate::lab::LabTest;
 pub(crate) use administration::Administration;
 #[cfg(feature = "web")]
 pub(crate) use command::Carried;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
-    BackupIdentity, Cancel, CancelJob, EndSession, Forget, Invite, Judge, ListApiTokens, ListAudit,
-    ListChannels, ListDeletions, ListJobs, ListKeeping, ListMachines, ListRepositories, ListRuns,
-    ListSessions, ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, Only, Prune, Remove,
-    RemoveChannel, Rename, Resume, Revoke, RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping,
-    SetQuota, ShowJob, TestChannel, Thin, WantedKeeping,
+    BackupIdentity, Cancel, CancelJob, CompareLab, EndSession, Forget, Invite, Judge,
+    ListApiTokens, ListAudit, ListChannels, ListDeletions, ListJobs, ListKeeping, ListLab,
+    ListMachines, ListRepositories, ListRuns, ListSessions, ListSnapshots, MakeApiToken, MakeToken,
+    MakeWebCode, MeasureLab, Only, Prune, Remove, RemoveChannel, Rename, Resume, Revoke,
+    RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota, ShowJob, ShowLab, TestChannel,
+    Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -78,9 +81,9 @@ pub(crate) use commands::{described, is_command};
 pub(crate) use described::Described;
 pub use entries::{
     AlsoRepair, ApiTokens, Audit, Channels, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode,
-    JobList, JudgedEntry, Judgement, Keepings, Machines, Pruned, PrunedEntry, Quota, Renamed,
-    Repositories, RepositoryEntry, Resumed, Runs, Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry,
-    Snapshots, Thinning,
+    JobList, JudgedEntry, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports,
+    Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs,
+    Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};

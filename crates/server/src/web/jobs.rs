@@ -18,8 +18,8 @@ use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use super::words::time;
 use crate::admin::{
-    AlsoRepair, CancelJob, Command, EndSession, JobEntry, ListJobs, ListSessions, Outcome, Pace,
-    Prune, Scrub, SessionEntry, ShowJob,
+    AlsoRepair, CancelJob, Command, EndSession, JobEntry, LabEntry, ListJobs, ListSessions,
+    Outcome, Pace, Prune, Scrub, SessionEntry, ShowJob,
 };
 
 #[derive(Deserialize)]
@@ -126,6 +126,9 @@ fn sentence(job: &JobEntry) -> Markup {
         }
         @if let Some(error) = &job.error { ": " (name(error)) }
         "."
+        @if let (Some(steps), Outcome::Running) = (job.steps, job.outcome) {
+            " " (steps.done) " of " (steps.total) " steps."
+        }
         @if let (Some(now), Outcome::Running) = (job.progress, job.outcome) {
             " " (size(now.done_bytes)) " of " (size(now.total_bytes)) ", " (size(now.bytes_per_second as u64)) "/s"
             @if now.bytes_per_second > 0.0 {
@@ -154,10 +157,19 @@ pub(super) async fn show(
         h2 { "Log" }
         @if job.lines.is_empty() { p { "Nothing was said." } }
         @for line in &job.lines { p { (time(line.time_ns)) " " (name(&line.text)) } }
+        @if let Some(number) = report(&job) {
+            p { a href=(format!("/lab/{number}")) { "What was measured" } }
+        }
         p { a href="/jobs" { "All jobs" } }
         @if runs { (live::script()) }
     };
     Ok(live::allow(who.page(&shared, &job.what, content)))
+}
+
+/// The report that it made, if it measured.
+fn report(job: &JobEntry) -> Option<u64> {
+    let entry: LabEntry = serde_json::from_value(job.answer.clone()?).ok()?;
+    Some(entry.number)
 }
 
 /// Begins one.

@@ -5,7 +5,7 @@
 //!                                                     |-> entry (setup, sign-in, sign-out)
 //!                                                     |-> metrics, for Prometheus, and api, for programs, by token
 //!                                                     |-> look, for who may only see the overview
-//!                                                     |-> speed, of the way to this browser
+//!                                                     |-> speed, of the way to this browser, and lab, of this computer
 //!                                                     '-> overview, machine, retention, jobs, settings -> admin (the commands of `holdall admin`)
 //! ```
 //!
@@ -21,6 +21,7 @@ mod backoff;
 mod entry;
 mod guard;
 mod jobs;
+mod lab;
 mod live;
 mod look;
 mod machine;
@@ -97,6 +98,9 @@ impl Web {
             .route("/sessions/{number}/end", post(jobs::end_session))
             .route("/changes", get(live::changes))
             .route(live::SCRIPT_PATH, get(|| file("text/javascript; charset=utf-8", live::SCRIPT)))
+            .route("/lab", get(lab::list).post(lab::begin))
+            .route("/lab/compare", get(lab::compare))
+            .route("/lab/{number}", get(lab::show))
             .route("/settings", get(settings::show))
             .route("/tokens", post(settings::make_token))
             .route("/tokens/revoke", post(settings::revoke_token))

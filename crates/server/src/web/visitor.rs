@@ -33,8 +33,13 @@ const COOKIE_PREFIX: &str = "__Host-holdall-";
 const FORM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where an administrator may go from every page.
-const WAYS: [(&str, &str); 4] =
-    [("Overview", "/"), ("Jobs", "/jobs"), ("Speed", "/speed"), ("Settings", "/settings")];
+const WAYS: [(&str, &str); 5] = [
+    ("Overview", "/"),
+    ("Jobs", "/jobs"),
+    ("Lab", "/lab"),
+    ("Speed", "/speed"),
+    ("Settings", "/settings"),
+];
 
 /// Anybody who asks.
 pub(super) struct Visitor {

@@ -23,7 +23,7 @@ Example: holdall admin jobs                (what runs, and what ended last)
          holdall admin jobs 3 --cancel
          holdall admin jobs --end-session 7
 
-Scrubs, prunes and the hourly round are jobs. What a job did before it was cancelled stays done. Jobs are remembered \
+Scrubs, prunes, tests of the lab and the hourly round are jobs. What a job did before it was cancelled stays done. Jobs are remembered \
 until the server ends. A session is what a machine does there now; its run ends with 1 when the session is ended, and \
 what it stored by then stays.
 
@@ -83,6 +83,9 @@ fn show(app: &App, job: &JobEntry) -> Result<()> {
         job.number,
         Shown(job.what.as_bytes())
     ))?;
+    if let (Some(steps), Outcome::Running) = (job.steps, job.outcome) {
+        app.output.result(format_args!("      {} of {} steps", steps.done, steps.total))?;
+    }
     if let (Some(now), Outcome::Running) = (job.progress, job.outcome) {
         let JobProgress { done_bytes, total_bytes, bytes_per_second } = now;
         let (done, total) = (size(done_bytes), size(total_bytes));
@@ -109,6 +112,8 @@ struct JsonJob<'a> {
     error: Option<&'a str>,
     done_bytes: Option<u64>,
     total_bytes: Option<u64>,
+    done_steps: Option<usize>,
+    total_steps: Option<usize>,
     lines: Vec<&'a str>,
 }
 
@@ -124,6 +129,8 @@ impl<'a> JsonJob<'a> {
             error: job.error.as_deref(),
             done_bytes: job.progress.map(|progress| progress.done_bytes),
             total_bytes: job.progress.map(|progress| progress.total_bytes),
+            done_steps: job.steps.map(|steps| steps.done),
+            total_steps: job.steps.map(|steps| steps.total),
             lines: job.lines.iter().map(|line| &*line.text).collect(),
         }
     }

@@ -5,6 +5,7 @@ mod audit;
 mod deletions;
 mod identity;
 mod jobs;
+mod lab;
 mod machines;
 mod notify;
 mod prune;
@@ -79,6 +80,7 @@ enum Verb {
     ApiToken(api_token::Args),
     Audit(audit::Args),
     Jobs(jobs::Args),
+    Lab(lab::Args),
     Notify(notify::Args),
 }
 
@@ -106,6 +108,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::ApiToken(args) => api_token::run(&args, &data, app),
         Verb::Audit(args) => audit::run(&args, &data, app),
         Verb::Jobs(args) => jobs::run(&args, &data, app),
+        Verb::Lab(args) => lab::run(&args, &data, app),
         Verb::Notify(args) => notify::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),

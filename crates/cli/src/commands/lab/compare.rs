@@ -108,14 +108,23 @@ fn shown(text: &str) -> String {
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let found = Found { kept: KeptReports::in_state(&app.folders.state).files()? };
     let [(first_name, first), (second_name, second)] = found.both(args)?;
-    let compared = compare(&first, &second);
-    tell_heads([(&first_name, &first), (&second_name, &second)], &app.output)?;
+    tell([(&first_name, &first), (&second_name, &second)], app)
+}
+
+/// Puts two reports beside each other, each with what it is called.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(crate) fn tell([first, second]: [(&str, &Report); 2], app: &App) -> Result<Exit> {
+    tell_heads([first, second], &app.output)?;
+    let (first, second) = (first.1, second.1);
+    let compared = compare(first, second);
     tell_differences(&compared, &app.output)?;
     if compared.compared > 0 {
         tell_only(&compared, &app.output)?;
         tell_beside(&compared, &app.output)?;
     } else {
-        let [a, b] = [&first, &second].map(|report| shown(&kind(report)));
+        let [a, b] = [first, second].map(|report| shown(&kind(report)));
         app.output.say(format_args!(
             "these reports measure different things ({a}, {b}): no row of one is in the other"
         ))?;

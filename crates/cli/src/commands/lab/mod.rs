@@ -3,7 +3,7 @@
 mod answers;
 mod bench;
 mod circumstances;
-mod compare;
+pub(crate) mod compare;
 mod cpu;
 mod disk;
 mod estimate;

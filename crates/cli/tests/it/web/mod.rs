@@ -3,6 +3,7 @@
 mod api;
 mod client;
 mod ended;
+mod lab;
 mod monitoring;
 mod notices;
 mod pages;

@@ -12,7 +12,7 @@ use super::{HOSTILE, PASSWORD, Place};
 use crate::house::{Machine, small_tree, text};
 
 /// What has to be seen, in any order.
-const PAGES: [&str; 18] = [
+const PAGES: [&str; 21] = [
     "welcome",
     "setup",
     "setup-refused",
@@ -24,6 +24,9 @@ const PAGES: [&str; 18] = [
     "retention-changed",
     "jobs",
     "job",
+    "lab",
+    "lab-report",
+    "lab-compared",
     "settings",
     "token",
     "invite",
