@@ -103,6 +103,8 @@ async function scrub(page, seen) {
 }
 
 async function measure(page, seen) {
+  await follow(page, 'a[href="/storage"]');
+  await look(page, seen, 'storage');
   for (const number of [1, 2]) {
     await follow(page, 'a[href="/lab"]');
     await follow(page, 'form[action="/lab"] button');

@@ -188,7 +188,8 @@ impl Accounts {
         Ok(changed)
     }
 
-    fn read_json<T: Default + for<'de> Deserialize<'de>>(
+    /// A setting that is JSON, or its default.
+    pub(super) fn read_json<T: Default + for<'de> Deserialize<'de>>(
         &self,
         name: &str,
     ) -> Result<T, ServerError> {
@@ -198,7 +199,7 @@ impl Accounts {
         }
     }
 
-    fn put_json(&self, name: &str, value: &impl Serialize) -> Result<(), ServerError> {
+    pub(super) fn put_json(&self, name: &str, value: &impl Serialize) -> Result<(), ServerError> {
         let text = Zeroizing::new(serde_json::to_string(value).map_err(|error| failed(&error))?);
         self.database.put_setting(name, &text)
     }

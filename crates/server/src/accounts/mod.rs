@@ -6,7 +6,7 @@
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
 //! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
-//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
+//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone, `room` how full it was. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
 
 mod administration;
 mod api_tokens;
@@ -27,6 +27,7 @@ mod removal;
 mod renaming;
 mod restored;
 mod retention_alarm;
+mod room;
 mod runs;
 mod seen;
 mod tag_tokens;
@@ -65,6 +66,7 @@ pub use invite::{Invitation, InviteRequest};
 #[cfg(test)]
 use pairing::Account;
 pub(crate) use retention_alarm::RetentionWatch;
+pub(crate) use room::{Room, bytes_per_day};
 
 /// The accounts of one server.
 pub(crate) struct Accounts {

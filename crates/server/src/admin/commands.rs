@@ -13,7 +13,7 @@ use super::entries::{
     AlsoRepair, ApiTokens, Audit, Channels, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode,
     JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports, Machines, Pruned,
     Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs, Scrubbed, Sessions, Snapshots,
-    Thinning,
+    Storage, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -366,6 +366,9 @@ commands! {
         /// What it is called.
         number: u64,
     }: "cancel-job", Quick, Operate, "job" JobEntry, |on, asked| on.jobs.cancel(asked.number, on.stores.now_ns());
+
+    /// Tells what the repositories lie on, how full that is, and when it will be full.
+    ShowStorage {}: "storage", Usual, Read, "storage" Storage, |on, _asked| on.storage();
 
     /// Lists what was measured of this server, the oldest first.
     ListLab {}: "lab-reports", Quick, Read, "lab_reports" LabReports, |on, _asked| on.lab_reports();

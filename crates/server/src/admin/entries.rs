@@ -13,6 +13,42 @@ use crate::accounts::{
     ApiToken, AuditEntry, ChannelEntry, Deletion, Going, KeepingEntry, MachineEntry, RunEntry,
 };
 
+/// What the repositories lie on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct Storage {
+    /// Their folder.
+    pub folder: String,
+    /// The mount, the file system, what lies below it, and the disks.
+    pub facts: Vec<StorageFact>,
+    /// What is to be known of it, a sentence each.
+    pub notes: Vec<String>,
+    /// The size of the file system, if it tells.
+    pub total_bytes: Option<u64>,
+    /// What is left of it.
+    pub free_bytes: Option<u64>,
+    /// By so much more is used each day; `None` while too little is known.
+    pub bytes_per_day: Option<f64>,
+    /// When it will be full, if it goes on so and that is within ten years; in nanoseconds since 1970 UTC.
+    pub full_ns: Option<i64>,
+    /// What all repositories take.
+    pub stored_bytes: u64,
+    /// Their quotas together, of those that have one.
+    pub quota_bytes: u64,
+    /// Each of them, by name.
+    pub repositories: Vec<RepositoryEntry>,
+}
+
+/// Something that is known of a disk, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct StorageFact {
+    /// What it is about, such as `file system`.
+    pub name: String,
+    /// What it is.
+    pub value: String,
+}
+
 /// What was measured of this server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "web", derive(utoipa::ToSchema))]

@@ -141,6 +141,7 @@ impl Administration<'_> {
 
     /// Does the same for all repositories, and tells the log. Ends early once the server ends.
     pub(crate) fn keep_house(&self) {
+        self.note_room();
         if let Err(error) = self.tell_absent() {
             self.log(&format!("who is away: {error}"));
         }

@@ -11,7 +11,7 @@
 //!
 //! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them, `channels` how people are told. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
-//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `lab` measures the disk; `pages` is what the pages in a browser need;
+//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `lab` measures the disk, and `storage` tells what it is and when it will be full; `pages` is what the pages in a browser need;
 //! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod absent;
@@ -33,6 +33,7 @@ mod owner;
 mod pages;
 mod removal;
 mod socket;
+mod storage;
 mod thin;
 
 use std::io::ErrorKind;
@@ -70,8 +71,8 @@ pub use commands::{
     ListApiTokens, ListAudit, ListChannels, ListDeletions, ListJobs, ListKeeping, ListLab,
     ListMachines, ListRepositories, ListRuns, ListSessions, ListSnapshots, MakeApiToken, MakeToken,
     MakeWebCode, MeasureLab, Only, Prune, Remove, RemoveChannel, Rename, Resume, Revoke,
-    RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota, ShowJob, ShowLab, TestChannel,
-    Thin, WantedKeeping,
+    RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota, ShowJob, ShowLab, ShowStorage,
+    TestChannel, Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -83,7 +84,7 @@ pub use entries::{
     AlsoRepair, ApiTokens, Audit, Channels, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode,
     JobList, JudgedEntry, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports,
     Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs,
-    Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Thinning,
+    Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Storage, StorageFact, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};

@@ -6,7 +6,7 @@
 //!                                                     |-> metrics, for Prometheus, and api, for programs, by token
 //!                                                     |-> look, for who may only see the overview
 //!                                                     |-> speed, of the way to this browser, and lab, of this computer
-//!                                                     '-> overview, machine, retention, jobs, settings -> admin (the commands of `holdall admin`)
+//!                                                     '-> overview, machine, retention, jobs, storage, settings -> admin (the commands of `holdall admin`)
 //! ```
 //!
 //! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
@@ -36,6 +36,7 @@ mod sessions;
 mod settings;
 mod shared;
 mod speed;
+mod storage;
 mod token;
 mod turn;
 mod visitor;
@@ -98,6 +99,7 @@ impl Web {
             .route("/sessions/{number}/end", post(jobs::end_session))
             .route("/changes", get(live::changes))
             .route(live::SCRIPT_PATH, get(|| file("text/javascript; charset=utf-8", live::SCRIPT)))
+            .route("/storage", get(storage::show))
             .route("/lab", get(lab::list).post(lab::begin))
             .route("/lab/compare", get(lab::compare))
             .route("/lab/{number}", get(lab::show))

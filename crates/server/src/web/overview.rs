@@ -14,7 +14,7 @@ use super::machine::waiting;
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::Visitor;
-use super::words::Known;
+use super::words::{Known, full_in};
 use crate::ServerError;
 use crate::admin::{
     Administration, Deletion, ListDeletions, ListMachines, ListRepositories, ListSnapshots, Pace,
@@ -31,6 +31,8 @@ pub(super) struct Overview {
     pub(super) deletions: Vec<Deletion>,
     pub(super) stored_bytes: u64,
     pub(super) disk: Option<DiskRoom>,
+    /// When it will be full, if that is known.
+    pub(super) full_ns: Option<i64>,
 }
 
 pub(super) async fn show(
@@ -68,12 +70,14 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
         Known { machine, repository, snapshots }
     });
     let machines = machines.collect();
+    let trend = on.trend()?;
     Ok(Overview {
         machines,
         others: repositories.into_iter().map(|one| one.name).collect(),
         deletions: on.carry_out(&ListDeletions {})?.deletions,
         stored_bytes,
-        disk: holdall_sys::disk::room_if_told(&on.stores.folder_of_all()).ok().flatten(),
+        disk: trend.map(|trend| trend.disk),
+        full_ns: trend.and_then(|trend| trend.full_ns),
     })
 }
 
@@ -83,7 +87,7 @@ fn page(overview: &Overview, token: Option<&str>, now_ns: i64) -> Markup {
     let worst = said.iter().map(|(_, (light, _))| *light).max();
     html! {
         p class="notice" { (worst.unwrap_or(Light::Off).markup()) " " (summary(worst)) }
-        (facts(overview))
+        (facts(overview, now_ns))
         h2 { "Machines" }
         @if overview.machines.is_empty() {
             p { "No machine yet: " code { "holdall invite" } " on the server lets one in." }
@@ -126,12 +130,13 @@ fn summary(worst: Option<Light>) -> &'static str {
     }
 }
 
-fn facts(overview: &Overview) -> Markup {
+fn facts(overview: &Overview, now_ns: i64) -> Markup {
     let left = overview.disk.map_or_else(|| "unknown".to_owned(), |disk| size(disk.free_bytes));
     html! {
         dl class="facts" {
             div { dt { "Stored" } dd { (size(overview.stored_bytes)) } }
             div { dt { "Left on the disk" } dd { (left) } }
+            @if let Some(full_ns) = overview.full_ns { div { dt { "Full" } dd { (full_in(full_ns, now_ns)) } } }
             div { dt { "Machines" } dd { (overview.machines.len()) } }
             div { dt { "Waiting" } dd { (counted(overview.deletions.len() as u64, "deletion")) } }
         }

@@ -33,9 +33,10 @@ const COOKIE_PREFIX: &str = "__Host-holdall-";
 const FORM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where an administrator may go from every page.
-const WAYS: [(&str, &str); 5] = [
+const WAYS: [(&str, &str); 6] = [
     ("Overview", "/"),
     ("Jobs", "/jobs"),
+    ("Storage", "/storage"),
     ("Lab", "/lab"),
     ("Speed", "/speed"),
     ("Settings", "/settings"),

@@ -259,6 +259,18 @@ pub(super) fn ago(age_ns: i64) -> String {
     }
 }
 
+/// When a disk will be full, as far ahead as that is from now.
+pub(super) fn full_in(full_ns: i64, now_ns: i64) -> String {
+    let days = u64::try_from(full_ns.saturating_sub(now_ns) / (24 * HOUR_NS)).unwrap_or(0);
+    match days {
+        0 => "within a day".into(),
+        1..14 => format!("in about {}", counted(days, "day")),
+        14..120 => format!("in about {}", counted(days / 7, "week")),
+        120..730 => format!("in about {}", counted(days / 30, "month")),
+        _ => format!("in about {}", counted(days / 365, "year")),
+    }
+}
+
 /// A time by the clock on the server's wall, with its zone.
 pub(super) fn time(ns: i64) -> Markup {
     let Ok(time) = Timestamp::from_nanosecond(ns.into()) else { return html! { "unknown" } };
@@ -303,6 +315,24 @@ mod tests {
         let repository = RepositoryEntry { stored_bytes: 1_200_000_000, ..Default::default() };
         let snapshots = ages_hours.iter().map(snapshot).collect();
         Known { machine, repository: Some(repository), snapshots }
+    }
+
+    #[test]
+    fn a_disk_is_full_in_as_rough_a_time_as_is_far_ahead() {
+        let told = |days: i64| full_in(NOW_NS + days * 24 * HOUR_NS, NOW_NS);
+        let said = [-3, 0, 1, 13, 14, 119, 130, 729, 900].map(told);
+        let rough = [
+            "within a day",
+            "within a day",
+            "in about 1 day",
+            "in about 13 days",
+            "in about 2 weeks",
+        ];
+        assert_eq!(said[..5], rough);
+        assert_eq!(
+            said[5..],
+            ["in about 17 weeks", "in about 4 months", "in about 24 months", "in about 2 years"]
+        );
     }
 
     #[test]

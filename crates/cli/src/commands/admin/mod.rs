@@ -19,6 +19,7 @@ mod revoke;
 mod rights;
 mod runs;
 mod scrub;
+mod storage;
 mod thin;
 mod token;
 mod web_code;
@@ -81,6 +82,7 @@ enum Verb {
     Audit(audit::Args),
     Jobs(jobs::Args),
     Lab(lab::Args),
+    Storage(storage::Args),
     Notify(notify::Args),
 }
 
@@ -109,6 +111,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Audit(args) => audit::run(&args, &data, app),
         Verb::Jobs(args) => jobs::run(&args, &data, app),
         Verb::Lab(args) => lab::run(&args, &data, app),
+        Verb::Storage(args) => storage::run(&args, &data, app),
         Verb::Notify(args) => notify::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),

@@ -7,6 +7,7 @@ mod lab;
 mod monitoring;
 mod notices;
 mod pages;
+mod storage;
 mod walked;
 
 use serde_json::Value;
