@@ -12,6 +12,7 @@ use holdall_protocol::{CommitAnswer, RepositoryError, RequestTimes};
 use serde::{Deserialize, Serialize};
 
 use crate::ServerError;
+use crate::bounds::bandwidth::Bandwidth;
 use crate::bounds::failures::{FailureLog, Whose};
 use crate::bounds::source::Source;
 use crate::recent::Recent;
@@ -24,6 +25,8 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(60);
 const UNENDED: &str = ", and did not say that it was done";
 /// What a machine is told whose session somebody had ended.
 const ENDED: &str = "an administrator of the server had this run ended; what was stored stays, and the next one goes on from it";
+/// What a session is held back by where an administrator said so.
+const LIMIT: &str = "the limit that was set";
 /// What was shorter says little about what it waited for.
 const ENOUGH_SECONDS: f64 = 0.5;
 /// Most sessions of a key that are followed at once.
@@ -35,6 +38,7 @@ pub(crate) struct Activities {
     log: Arc<FailureLog>,
     /// What the next one is called.
     next: AtomicU64,
+    bandwidth: Arc<Bandwidth>,
     of: Mutex<HashMap<(PublicKey, SessionId), Activity>>,
 }
 
@@ -53,6 +57,8 @@ struct Activity {
     given_bytes: u64,
     recent: Recent,
     times: RequestTimes,
+    /// For how long its machine was held back by a limit, before it and until its last request.
+    held: [Duration; 2],
 }
 
 /// A session in which a machine stores or reads, as an administrator sees it.
@@ -78,8 +84,8 @@ pub struct SessionEntry {
 }
 
 impl Activities {
-    pub(crate) fn new(log: Arc<FailureLog>) -> Self {
-        Self { log, next: AtomicU64::new(1), of: Mutex::default() }
+    pub(crate) fn new(log: Arc<FailureLog>, bandwidth: Arc<Bandwidth>) -> Self {
+        Self { log, bandwidth, next: AtomicU64::new(1), of: Mutex::default() }
     }
 
     /// Notes that a session of a repository was opened, and by whom. Of a key that opens many, the one that was idle
@@ -103,6 +109,7 @@ impl Activities {
             given_bytes: 0,
             recent: Recent::default(),
             times: RequestTimes::default(),
+            held: [self.bandwidth.held(&of.0); 2],
         };
         let mut all = self.lock();
         let of_key = || all.iter().filter(|((key, _), _)| *key == of.0);
@@ -130,8 +137,10 @@ impl Activities {
         times: &RequestTimes,
         add: impl FnOnce(&mut Activity),
     ) {
+        let held = self.bandwidth.held(&of.0);
         if let Some(activity) = self.lock().get_mut(&of) {
             add(activity);
+            activity.held[1] = held;
             activity.last = Instant::now();
             let seconds = activity.last.duration_since(activity.began).as_secs_f64();
             activity.recent.note(activity.bytes(), seconds);
@@ -173,7 +182,7 @@ impl Activities {
             return Err(ServerError::refused(why));
         };
         activity.is_ended = true;
-        Ok(activity.entry())
+        Ok(activity.entry(LIMIT))
     }
 
     /// Checks that nobody had a session ended.
@@ -206,7 +215,10 @@ impl Activities {
         let mut active: Vec<_> =
             all.values().filter(|one| one.taken_bytes + one.given_bytes > 0).collect();
         active.sort_by_key(|activity| activity.began);
-        active.into_iter().map(Activity::entry).collect()
+        let rule = self.bandwidth.rule();
+        let limit = rule.map(|rule| format!("the limit of {rule}"));
+        let limit = limit.as_deref().unwrap_or(LIMIT);
+        active.into_iter().map(|activity| activity.entry(limit)).collect()
     }
 
     fn tell_those(&self, is_due: impl Fn(&Activity) -> bool) {
@@ -237,7 +249,7 @@ impl Activities {
 }
 
 impl Activity {
-    fn entry(&self) -> SessionEntry {
+    fn entry(&self, limit: &str) -> SessionEntry {
         let seconds = self.began.elapsed().as_secs_f64();
         SessionEntry {
             number: self.number,
@@ -247,8 +259,15 @@ impl Activity {
             taken_bytes: self.taken_bytes,
             given_bytes: self.given_bytes,
             bytes_per_second: self.recent.rate(self.bytes(), seconds),
-            limited_by: limit(&self.times, seconds).map(str::to_owned),
+            limited_by: self
+                .limit(seconds)
+                .map(|by| if by == LIMIT { limit } else { by }.to_owned()),
         }
+    }
+
+    fn limit(&self, seconds: f64) -> Option<&'static str> {
+        let [before, now] = self.held;
+        limit(&self.times, now.saturating_sub(before).as_secs_f64(), seconds)
     }
 
     fn bytes(&self) -> u64 {
@@ -257,19 +276,20 @@ impl Activity {
 
     fn line(&self, what: &str, bytes: u64) -> String {
         let seconds = self.last.max(self.began).duration_since(self.began).as_secs_f64();
-        let limit = limit(&self.times, seconds).map(|limit| format!(", limited by {limit}"));
+        let limit = self.limit(seconds).map(|limit| format!(", limited by {limit}"));
         let (who, limit) = (&self.who, limit.unwrap_or_default());
         format!("{who}: {what}, {} in {}{limit}", size(bytes), duration(seconds))
     }
 }
 
 /// What a session waited for most: requests come over several connections at once, so that their times may add up to more.
-/// What this server did not spend on them is the network's or the client's.
-fn limit(times: &RequestTimes, seconds: f64) -> Option<&'static str> {
+/// What this server did not spend on them is the network's or the client's, but for what it was `held` back by a limit.
+fn limit(times: &RequestTimes, held: f64, seconds: f64) -> Option<&'static str> {
     let RequestTimes { receive_seconds, queue_seconds, cpu_seconds, disk_seconds } = *times;
     let idle = seconds - (receive_seconds + queue_seconds + cpu_seconds + disk_seconds);
     let all = [
-        ("client or network", receive_seconds + idle.max(0.0)),
+        (LIMIT, held),
+        ("client or network", receive_seconds + idle.max(0.0) - held),
         ("server-busy", queue_seconds),
         ("server-cpu", cpu_seconds),
         ("server-disk", disk_seconds),
@@ -282,17 +302,23 @@ fn limit(times: &RequestTimes, seconds: f64) -> Option<&'static str> {
 mod tests {
     use std::net::IpAddr;
 
+    use holdall_sys::Root;
     use holdall_testkit::FakeClock;
 
     use super::*;
     use crate::LogSink;
+    use crate::accounts::Accounts;
 
     fn activities() -> (Activities, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::<Mutex<Vec<String>>>::default();
         let told = Arc::clone(&lines);
         let log: LogSink = Arc::new(move |line| told.lock().unwrap().push(line.to_owned()));
-        let log = FailureLog::new(log, Arc::new(FakeClock::at(1_900_000_000)));
-        (Activities::new(Arc::new(log)), lines)
+        let clock = Arc::new(FakeClock::at(1_900_000_000));
+        let log = FailureLog::new(log, clock.clone());
+        let folder = tempfile::tempdir().unwrap();
+        let accounts = Accounts::open(&Root::at(folder.path()).join("db"), clock).unwrap();
+        let bandwidth = Arc::new(Bandwidth::new(Arc::new(accounts)));
+        (Activities::new(Arc::new(log), bandwidth), lines)
     }
 
     #[test]
@@ -348,9 +374,12 @@ mod tests {
             cpu_seconds: 0.1,
             queue_seconds: 0.2,
         };
-        assert_eq!(limit(&times(0.1, 3.0), 1.0), Some("server-disk"));
-        assert_eq!(limit(&times(5.0, 3.0), 2.0), Some("client or network"));
-        assert_eq!(limit(&times(0.1, 0.1), 2.0), Some("client or network"), "it was asked nothing");
-        assert_eq!(limit(&times(0.1, 0.1), 0.4), None);
+        assert_eq!(limit(&times(0.1, 3.0), 0.0, 1.0), Some("server-disk"));
+        assert_eq!(limit(&times(5.0, 3.0), 0.0, 2.0), Some("client or network"));
+        let idle = limit(&times(0.1, 0.1), 0.0, 2.0);
+        assert_eq!(idle, Some("client or network"), "it was asked nothing");
+        assert_eq!(limit(&times(0.1, 0.1), 0.0, 0.4), None);
+        assert_eq!(limit(&times(5.0, 1.0), 4.5, 6.0), Some(LIMIT), "bytes came late for it");
+        assert_eq!(limit(&times(0.1, 1.0), 4.5, 6.0), Some(LIMIT), "they went late for it");
     }
 }

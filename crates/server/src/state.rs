@@ -21,6 +21,7 @@ use crate::addresses::host_name;
 use crate::admin::{Administration, Command, Line, Pace, reply_of};
 use crate::auth::actor::Actor;
 use crate::auth::rights::Role;
+use crate::bounds::bandwidth::Bandwidth;
 use crate::bounds::buffers::Buffers;
 use crate::bounds::failures::{FailureLog, Whose};
 use crate::bounds::limits::{Limits, SMALL_BODY_BYTES};
@@ -44,6 +45,8 @@ pub(crate) struct ServerState {
     pub(crate) stores: Stores,
     pub(crate) work: Work,
     pub(crate) buffers: Buffers,
+    /// What passes in a second.
+    pub(crate) bandwidth: Arc<Bandwidth>,
     /// For an administrator's commands that wait for no repository: what is locked out is locked out
     /// at once, however busy the server is.
     pub(crate) quick_work: Work,
@@ -100,8 +103,10 @@ impl ServerState {
         detail: u8,
     ) -> Self {
         let failures = Arc::new(FailureLog::new(Arc::clone(&log), accounts.clock()));
+        let bandwidth = Arc::new(Bandwidth::new(Arc::clone(&accounts)));
         Self {
-            activities: Activities::new(Arc::clone(&failures)),
+            activities: Activities::new(Arc::clone(&failures), Arc::clone(&bandwidth)),
+            bandwidth,
             detail,
             failures,
             refused_pairings: RefusedPairings::default(),

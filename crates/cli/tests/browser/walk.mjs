@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline/promises';
 
 import { asSent, onPaper, onScreen, SHAPES } from './checks.mjs';
 import { found } from './controls.mjs';
-import { follow, send } from './keyboard.mjs';
+import { follow, send, tabTo } from './keyboard.mjs';
 import { watch } from './watch.mjs';
 
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -102,6 +102,18 @@ async function scrub(page, seen) {
   await expect(page, ', done');
 }
 
+async function limit(page, seen) {
+  await follow(page, 'a[href="/jobs"]');
+  await follow(page, 'a[href="/bandwidth"]');
+  await tabTo(page, '#megabytes');
+  await page.keyboard.type('500');
+  await follow(page, 'form[action="/bandwidth"] button');
+  await expect(page, '500.0 MB/s from 08:00 to 18:00 on mon, tue, wed, thu, fri');
+  await look(page, seen, 'bandwidth');
+  await follow(page, 'form[action^="/bandwidth/"] button');
+  await expect(page, 'No limit.');
+}
+
 async function measure(page, seen) {
   await follow(page, 'a[href="/storage"]');
   await look(page, seen, 'storage');
@@ -186,6 +198,7 @@ try {
   await keep(page, seen);
   await scrub(page, seen);
   await measure(page, seen);
+  await limit(page, seen);
   await tokens(page, seen, browser);
   await lockOut(page, seen);
   await page.goto(`${site}/nothing`);

@@ -10,14 +10,16 @@ use super::command::{AdminCommand, Carried, Pace};
 #[cfg(feature = "web")]
 use super::described::Described;
 use super::entries::{
-    AlsoRepair, ApiTokens, Audit, Channels, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode,
-    JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports, Machines, Pruned,
-    Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs, Scrubbed, Sessions, Snapshots,
-    Storage, Thinning,
+    AlsoRepair, ApiTokens, Audit, BandwidthRules, Channels, Deletions, IssuedApiToken, IssuedToken,
+    IssuedWebCode, JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports,
+    Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs, Scrubbed,
+    Sessions, Snapshots, Storage, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
-use crate::accounts::{Channel, Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry};
+use crate::accounts::{
+    BandwidthRule, Channel, Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry,
+};
 use crate::activity::{Activities, SessionEntry};
 use crate::auth::rights::Right;
 use crate::auth::scope::Scope;
@@ -340,6 +342,21 @@ commands! {
         /// What it is called.
         name: String,
     }: "test-channel", Usual, Administer, "channels" Channels, |on, asked| on.test_channel(&asked.name);
+
+    /// Lists the limits of what machines send and are sent, by number.
+    ListBandwidth {}: "bandwidth", Quick, Read, "bandwidth" BandwidthRules, |on, _asked| on.bandwidth();
+
+    /// Adds one, which counts within a second, and tells its number.
+    AddBandwidth {
+        /// When it counts, and what it is.
+        rule: BandwidthRule,
+    }: "add-bandwidth", Quick, Administer, "bandwidth" BandwidthRules, |on, asked| on.add_bandwidth(&asked.rule);
+
+    /// Takes one away, and tells which it was.
+    RemoveBandwidth {
+        /// What it is called.
+        number: u64,
+    }: "remove-bandwidth", Quick, Administer, "bandwidth" BandwidthRules, |on, asked| on.remove_bandwidth(asked.number);
 
     /// Lists the sessions in which machines store or read now.
     ListSessions {}: "sessions", Quick, Read, "sessions" Sessions, |on, _asked| {

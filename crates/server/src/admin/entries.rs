@@ -10,8 +10,28 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::accounts::{
-    ApiToken, AuditEntry, ChannelEntry, Deletion, Going, KeepingEntry, MachineEntry, RunEntry,
+    ApiToken, AuditEntry, BandwidthRule, ChannelEntry, Deletion, Going, KeepingEntry, MachineEntry,
+    RunEntry,
 };
+
+/// Limits of what machines send and are sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct BandwidthRules {
+    /// By number.
+    pub rules: Vec<BandwidthEntry>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct BandwidthEntry {
+    /// What it is called.
+    pub number: u64,
+    /// When it counts, and what it is.
+    #[serde(flatten)]
+    pub rule: BandwidthRule,
+}
 
 /// What the repositories lie on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

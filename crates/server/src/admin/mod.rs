@@ -9,7 +9,7 @@
 //! {"ok":{"reply":"machine","id":"...","name":"laptop",...}}  or  {"error":"..."}
 //! ```
 //!
-//! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them, `channels` how people are told. `listing` does what
+//! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them, `channels` how people are told, `bandwidth` what passes in a second. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
 //! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `lab` measures the disk, and `storage` tells what it is and when it will be full; `pages` is what the pages in a browser need;
 //! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
@@ -18,6 +18,7 @@ mod absent;
 mod administration;
 mod alarm;
 mod audit;
+mod bandwidth;
 mod channels;
 mod command;
 mod commands;
@@ -56,8 +57,8 @@ use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
 pub use crate::accounts::{
-    ApiToken, AuditEntry, Channel, ChannelEntry, Deletion, Going, Keeping, KeepingEntry,
-    MachineEntry, Removal, RunEntry,
+    ApiToken, AuditEntry, BandwidthRule, Channel, ChannelEntry, Day, Deletion, Going, Keeping,
+    KeepingEntry, MachineEntry, Removal, RunEntry,
 };
 pub use crate::activity::SessionEntry;
 pub use crate::jobs::{JobEntry, JobLine, JobProgress, JobSteps, Outcome};
@@ -67,12 +68,12 @@ pub(crate) use administration::Administration;
 pub(crate) use command::Carried;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
-    BackupIdentity, Cancel, CancelJob, CompareLab, EndSession, Forget, Invite, Judge,
-    ListApiTokens, ListAudit, ListChannels, ListDeletions, ListJobs, ListKeeping, ListLab,
-    ListMachines, ListRepositories, ListRuns, ListSessions, ListSnapshots, MakeApiToken, MakeToken,
-    MakeWebCode, MeasureLab, Only, Prune, Remove, RemoveChannel, Rename, Resume, Revoke,
-    RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota, ShowJob, ShowLab, ShowStorage,
-    TestChannel, Thin, WantedKeeping,
+    AddBandwidth, BackupIdentity, Cancel, CancelJob, CompareLab, EndSession, Forget, Invite, Judge,
+    ListApiTokens, ListAudit, ListBandwidth, ListChannels, ListDeletions, ListJobs, ListKeeping,
+    ListLab, ListMachines, ListRepositories, ListRuns, ListSessions, ListSnapshots, MakeApiToken,
+    MakeToken, MakeWebCode, MeasureLab, Only, Prune, Remove, RemoveBandwidth, RemoveChannel,
+    Rename, Resume, Revoke, RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota,
+    ShowJob, ShowLab, ShowStorage, TestChannel, Thin, WantedKeeping,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -81,10 +82,11 @@ pub(crate) use commands::{described, is_command};
 #[cfg(feature = "web")]
 pub(crate) use described::Described;
 pub use entries::{
-    AlsoRepair, ApiTokens, Audit, Channels, Deletions, IssuedApiToken, IssuedToken, IssuedWebCode,
-    JobList, JudgedEntry, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports,
-    Machines, Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs,
-    Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Storage, StorageFact, Thinning,
+    AlsoRepair, ApiTokens, Audit, BandwidthEntry, BandwidthRules, Channels, Deletions,
+    IssuedApiToken, IssuedToken, IssuedWebCode, JobList, JudgedEntry, Judgement, Keepings,
+    LabComparison, LabEntry, LabReport, LabReports, Machines, Pruned, PrunedEntry, Quota, Renamed,
+    Repositories, RepositoryEntry, Resumed, Runs, Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry,
+    Snapshots, Storage, StorageFact, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 pub(crate) use socket::{bind, path as socket_of};

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use holdall_format::PublicKey;
 use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::{Frames, WireError};
 use http_body_util::BodyExt;
@@ -15,8 +16,11 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, interval, timeout};
 
+use crate::bounds::bandwidth::{Bandwidth, PIECE_BYTES, Way};
 use crate::bounds::buffers::Buffers;
-use crate::bounds::limits::slowest_body;
+use crate::bounds::limits::{SMALL_BODY_BYTES, slowest_body};
+
+use super::idle_socket::Movement;
 
 /// How often an answer of lines shows that it is alive.
 const BEAT: Duration = Duration::from_secs(10);
@@ -55,7 +59,7 @@ impl Came {
 }
 
 /// Reads a body of declared length into one buffer of that length. Gives up when no byte comes for
-/// `stalled`, or all of it too slowly.
+/// `stalled`, or all of it too slowly. With a `rate`, it comes as that lets bytes of a machine pass.
 ///
 /// # Errors
 /// [`RepositoryError::Refused`] if it is given up.
@@ -64,6 +68,7 @@ pub(crate) async fn read(
     declared_bytes: u64,
     stalled: Duration,
     buffers: &Buffers,
+    rate: Option<(&Bandwidth, &PublicKey)>,
 ) -> Result<Came, WireError> {
     let length = usize::try_from(declared_bytes).unwrap_or(usize::MAX);
     let slowest = slowest_body(declared_bytes);
@@ -75,6 +80,9 @@ pub(crate) async fn read(
             let Ok(frame) = frame else { break };
             if let Ok(piece) = frame.into_data() {
                 came.extend_from_slice(&piece);
+                if let Some((bandwidth, key)) = rate {
+                    bandwidth.pass(Way::Taken, key, piece.len()).await;
+                }
             }
         }
         Ok(Came { is_whole: came.len() == length, bytes: came.freeze() })
@@ -106,6 +114,16 @@ fn refused(reason: &str) -> WireError {
 pub(crate) struct Answer {
     content: Content,
     held: Held,
+    rate: Option<Rate>,
+}
+
+/// A rate that an answer's parts are sent at.
+struct Rate {
+    bandwidth: Arc<Bandwidth>,
+    key: PublicKey,
+    movement: Arc<Movement>,
+    /// Waits until the next piece may be sent; `None` when it may, or nobody asked.
+    waiting: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 enum Content {
@@ -135,14 +153,29 @@ impl Answer {
     pub(crate) fn new(body: Frames) -> Self {
         let left_bytes = body.total_bytes();
         let content = Content::Parts { left: body.into_parts().into(), left_bytes };
-        Self { content, held: None }
+        Self { content, held: None, rate: None }
     }
 
     /// Lines until their sender is dropped.
     pub(crate) fn lines(lines: mpsc::Receiver<Bytes>) -> Self {
         let mut beat = interval(BEAT);
         beat.reset();
-        Self { content: Content::Lines { lines, beat }, held: None }
+        Self { content: Content::Lines { lines, beat }, held: None, rate: None }
+    }
+
+    /// Has it sent as `bandwidth` lets bytes of a machine pass, unless it is a small one. `movement` is told that the peer
+    /// waits meanwhile.
+    pub(crate) fn keep_rate(
+        &mut self,
+        bandwidth: Arc<Bandwidth>,
+        key: PublicKey,
+        movement: Arc<Movement>,
+    ) {
+        if let Content::Parts { left_bytes, .. } = self.content
+            && left_bytes > SMALL_BODY_BYTES
+        {
+            self.rate = Some(Rate { bandwidth, key, movement, waiting: None });
+        }
     }
 
     /// Keeps `what` until the answer was sent or is given up.
@@ -159,6 +192,33 @@ impl Answer {
     }
 }
 
+impl Rate {
+    /// The next piece once it may be sent; those that follow wait for their own turn.
+    fn poll_piece(
+        &mut self,
+        left: &mut VecDeque<Bytes>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Bytes>> {
+        let Some(part) = left.front_mut() else { return Poll::Ready(None) };
+        let length = part.len().min(PIECE_BYTES);
+        let waiting = self.waiting.get_or_insert_with(|| {
+            let (bandwidth, key) = (Arc::clone(&self.bandwidth), self.key);
+            let working = self.movement.working();
+            Box::pin(async move {
+                let _working = working;
+                bandwidth.pass(Way::Given, &key, length).await;
+            })
+        });
+        ready!(waiting.as_mut().poll(cx));
+        self.waiting = None;
+        let piece = part.split_to(length);
+        if part.is_empty() {
+            left.pop_front();
+        }
+        Poll::Ready(Some(piece))
+    }
+}
+
 impl Body for Answer {
     type Data = Bytes;
     type Error = Infallible;
@@ -167,9 +227,13 @@ impl Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let part = match &mut self.content {
+        let Self { content, rate, held } = &mut *self;
+        let part = match content {
             Content::Parts { left, left_bytes } => {
-                let part = left.pop_front();
+                let part = match rate {
+                    Some(rate) => ready!(rate.poll_piece(left, cx)),
+                    None => left.pop_front(),
+                };
                 *left_bytes = left_bytes.saturating_sub(part.as_ref().map_or(0, Bytes::len) as u64);
                 Poll::Ready(part)
             }
@@ -180,7 +244,7 @@ impl Body for Answer {
         };
         part.map(|part| {
             let bytes = part?;
-            let part = Bytes::from_owner(Part { bytes, _held: self.held.clone() });
+            let part = Bytes::from_owner(Part { bytes, _held: held.clone() });
             Some(Ok(Frame::data(part)))
         })
     }

@@ -142,10 +142,15 @@ async fn speak_http(serving: Serving, known: Known) {
                 Some(_) => Err(request),
                 None => web.answer(source, request).await,
             };
+            let (kept, answering) = (Arc::clone(&state), state);
             let mut response = match request {
                 Ok(page) => page.map(|bytes| Answer::new(Frames::plain(bytes))),
-                Err(request) => answer(state, key, source, request, puts).await,
+                Err(request) => answer(answering, key, source, request, puts).await,
             };
+            if let Some(key) = key {
+                let bandwidth = Arc::clone(&kept.bandwidth);
+                response.body_mut().keep_rate(bandwidth, key, Arc::clone(&movement));
+            }
             if let Some(slowest) = response.body().slowest(stalled) {
                 let sending = movement.sending(slowest);
                 response.body_mut().hold(sending);

@@ -62,7 +62,7 @@ pub(crate) struct Put {
 impl Put {
     async fn store(self, body: Option<Incoming>) -> Result<RequestTimes, WireError> {
         let Self { state, permit, slot, session, begun, admitted } = self;
-        let (came, received) = admitted.read(&state, body).await?;
+        let (came, received) = admitted.read(&state, &permit.key(), body).await?;
         let blocks = blocks_of(&came)?;
         if blocks.is_empty() && !came.is_whole {
             return came.whole().map(|_| RequestTimes::default());

@@ -34,7 +34,7 @@ pub(crate) async fn read_body(
     limit_bytes: usize,
 ) -> Result<ReadBody, WireError> {
     let admitted = AdmittedBody::wait(state, key, body.as_ref(), limit_bytes).await?;
-    let (came, received) = admitted.read(state, body.take()).await?;
+    let (came, received) = admitted.read(state, key, body.take()).await?;
     let AdmittedBody { permits, queued, .. } = admitted;
     Ok(ReadBody { bytes: came.whole()?, permits, queued, received })
 }
@@ -65,10 +65,11 @@ impl AdmittedBody {
         Ok(Self { declared_bytes, permits, queued: begun.elapsed() })
     }
 
-    /// Reads the body, and tells how long that took.
+    /// Reads the body, at the rate that machines keep unless it is a small one, and tells how long that took.
     pub(crate) async fn read(
         &self,
         state: &ServerState,
+        key: &PublicKey,
         body: Option<Incoming>,
     ) -> Result<(Came, Duration), WireError> {
         let begun = Instant::now();
@@ -76,7 +77,8 @@ impl AdmittedBody {
             return Ok((Came { bytes: Bytes::new(), is_whole: true }, Duration::ZERO));
         };
         let stalled = state.limits.stalled;
-        let came = body::read(body, self.declared_bytes, stalled, &state.buffers).await?;
+        let rate = self.permits.as_ref().map(|_| (&*state.bandwidth, key));
+        let came = body::read(body, self.declared_bytes, stalled, &state.buffers, rate).await?;
         Ok((came, begun.elapsed()))
     }
 }

@@ -47,6 +47,7 @@ pub(super) async fn list(
     let content = html! {
         h2 { "Machines that are here now" }
         (session_list(&sessions, &who.token))
+        p class="faint" { a href="/bandwidth" { "Limits by hours of the week" } }
         h2 { "Jobs of the server" }
         (job_list(&jobs))
         (beginning("scrub", "Read everything again", &who.token))
@@ -77,7 +78,10 @@ fn session_list(sessions: &[SessionEntry], token: &str) -> Markup {
                     @if session.taken_bytes > 0 { (size(session.taken_bytes)) " taken" }
                     @else { (size(session.given_bytes)) " read" }
                     " in " (duration(session.seconds)) ", now " (size(session.bytes_per_second as u64)) "/s"
-                    @if let Some(limit) = &session.limited_by { ", limited by " (limit) }
+                    @if let Some(limit) = &session.limited_by {
+                        @if limit.starts_with("the limit") { ", held back by " } @else { ", limited by " }
+                        (limit)
+                    }
                     (form(&format!("/sessions/{}/end", session.number), token, &html! { button { "End it" } }))
                 }
             }

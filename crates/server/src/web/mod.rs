@@ -6,7 +6,7 @@
 //!                                                     |-> metrics, for Prometheus, and api, for programs, by token
 //!                                                     |-> look, for who may only see the overview
 //!                                                     |-> speed, of the way to this browser, and lab, of this computer
-//!                                                     '-> overview, machine, retention, jobs, storage, settings -> admin (the commands of `holdall admin`)
+//!                                                     '-> overview, machine, retention, jobs, storage, bandwidth, settings -> admin (the commands of `holdall admin`)
 //! ```
 //!
 //! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
@@ -18,6 +18,7 @@
 
 mod api;
 mod backoff;
+mod bandwidth;
 mod entry;
 mod guard;
 mod jobs;
@@ -99,6 +100,8 @@ impl Web {
             .route("/sessions/{number}/end", post(jobs::end_session))
             .route("/changes", get(live::changes))
             .route(live::SCRIPT_PATH, get(|| file("text/javascript; charset=utf-8", live::SCRIPT)))
+            .route("/bandwidth", get(bandwidth::show).post(bandwidth::add))
+            .route("/bandwidth/{number}/remove", post(bandwidth::remove))
             .route("/storage", get(storage::show))
             .route("/lab", get(lab::list).post(lab::begin))
             .route("/lab/compare", get(lab::compare))

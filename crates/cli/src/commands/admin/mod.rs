@@ -2,6 +2,7 @@
 
 mod api_token;
 mod audit;
+mod bandwidth;
 mod deletions;
 mod identity;
 mod jobs;
@@ -83,6 +84,7 @@ enum Verb {
     Jobs(jobs::Args),
     Lab(lab::Args),
     Storage(storage::Args),
+    Bandwidth(bandwidth::Args),
     Notify(notify::Args),
 }
 
@@ -112,6 +114,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Jobs(args) => jobs::run(&args, &data, app),
         Verb::Lab(args) => lab::run(&args, &data, app),
         Verb::Storage(args) => storage::run(&args, &data, app),
+        Verb::Bandwidth(args) => bandwidth::run(&args, &data, app),
         Verb::Notify(args) => notify::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),

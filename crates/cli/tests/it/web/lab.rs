@@ -19,7 +19,7 @@ impl Place {
 }
 
 /// Asks again until it holds.
-fn until<T>(mut asked: impl FnMut() -> Option<T>) -> T {
+pub(super) fn until<T>(mut asked: impl FnMut() -> Option<T>) -> T {
     let found = (0..1200).find_map(|_| {
         sleep(Duration::from_millis(25));
         asked()

@@ -12,7 +12,7 @@ use super::{HOSTILE, PASSWORD, Place};
 use crate::house::{Machine, small_tree, text};
 
 /// What has to be seen, in any order.
-const PAGES: [&str; 22] = [
+const PAGES: [&str; 23] = [
     "welcome",
     "setup",
     "setup-refused",
@@ -28,6 +28,7 @@ const PAGES: [&str; 22] = [
     "lab-report",
     "lab-compared",
     "settings",
+    "bandwidth",
     "storage",
     "token",
     "invite",

@@ -1,0 +1,141 @@
+//! How much the server takes and gives by hours of the week.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use holdall_pages::{field, form};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::entry::Nothing;
+use super::problem::Problem;
+use super::shared::Shared;
+use super::visitor::{From, Sent, SignedIn};
+use crate::admin::{
+    AddBandwidth, BandwidthEntry, BandwidthRule, Day, ListBandwidth, RemoveBandwidth,
+};
+
+const MEGABYTE: f64 = 1e6;
+
+#[derive(Deserialize)]
+pub(super) struct New {
+    megabytes: String,
+    from: String,
+    to: String,
+    days: Days,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Days {
+    All,
+    Work,
+    Weekend,
+}
+
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    who: SignedIn,
+) -> Result<Response, Problem> {
+    let rules = shared.ask(who.actor(source), ListBandwidth {}).await?.rules;
+    let content = html! {
+        p { "What all machines together may send in a second, and as many bytes that they may be sent; they share it evenly. The lowest \
+             limit of the hour counts, by this server's clock. Without one, machines are as fast as they can." }
+        (list(&rules, &who.token))
+        h2 { "Another limit" }
+        (adding(&who.token))
+    };
+    Ok(who.page(&shared, "Bandwidth", content))
+}
+
+fn list(rules: &[BandwidthEntry], token: &str) -> Markup {
+    if rules.is_empty() {
+        return html! { p { "No limit." } };
+    }
+    html! {
+        ul class="lights" {
+            @for one in rules {
+                li {
+                    span {}
+                    div {
+                        p { (one.rule) }
+                        (form(&format!("/bandwidth/{}/remove", one.number), token, &html! {
+                            button class="quiet" { "Remove" }
+                        }))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn adding(token: &str) -> Markup {
+    let time = |id: &str, words: &str, value: &str| {
+        html! {
+            label for=(id) { (words) }
+            input id=(id) name=(id) value=(value) pattern="[0-2][0-9]:[0-5][0-9]" maxlength="5" required;
+        }
+    };
+    let fields = html! {
+        (field("megabytes", "Megabytes a second", "off"))
+        (time("from", "From, as 08:00", "08:00"))
+        (time("to", "To, as 18:00; where that is earlier, on the next day", "18:00"))
+        label for="days" { "Days on which it begins" }
+        select id="days" name="days" {
+            option value="work" { "Monday to Friday" }
+            option value="weekend" { "Saturday and Sunday" }
+            option value="all" { "Every day" }
+        }
+        button { "Add" }
+    };
+    form("/bandwidth", token, &fields)
+}
+
+impl New {
+    fn rule(self) -> Result<BandwidthRule, Problem> {
+        let megabytes = self.megabytes.trim().replace(',', ".").parse::<f64>().ok();
+        let bytes = megabytes.map(|megabytes| megabytes * MEGABYTE);
+        let Some(bytes) = bytes.filter(|bytes| (0.0..1e15).contains(bytes)) else {
+            let words = "Megabytes a second are a number, such as 20 or 0.5.";
+            return Err(Problem::new(StatusCode::CONFLICT, words));
+        };
+        let days = match self.days {
+            Days::All => &Day::ALL[..],
+            Days::Work => &Day::ALL[..5],
+            Days::Weekend => &Day::ALL[5..],
+        };
+        Ok(BandwidthRule {
+            bytes_per_second: bytes as u64,
+            from: self.from.trim().to_owned(),
+            to: self.to.trim().to_owned(),
+            days: days.to_vec(),
+        })
+    }
+}
+
+/// Adds one.
+pub(super) async fn add(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    who: SignedIn,
+    Sent(new): Sent<New>,
+) -> Result<Response, Problem> {
+    let rule = new.rule()?;
+    shared.ask(who.actor(source), AddBandwidth { rule }).await?;
+    Ok(Redirect::to("/bandwidth").into_response())
+}
+
+/// Takes one away.
+pub(super) async fn remove(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    who: SignedIn,
+    Path(number): Path<u64>,
+    Sent(_): Sent<Nothing>,
+) -> Result<Response, Problem> {
+    shared.ask(who.actor(source), RemoveBandwidth { number }).await?;
+    Ok(Redirect::to("/bandwidth").into_response())
+}
