@@ -150,6 +150,14 @@ async function tokens(page, seen, browser) {
   await family.close();
 }
 
+async function secondFactor(page, seen) {
+  await follow(page, 'a[href="/second-factor"]');
+  await look(page, seen, 'second-factor');
+  await send(page, [['#password', password]]);
+  await look(page, seen, 'second-factor-secret');
+  await follow(page, 'a[href="/settings"]');
+}
+
 async function lockOut(page, seen) {
   await follow(page, 'a.home');
   const machine = page.locator('a[href^="/machines/"]', { hasText: invited });
@@ -200,6 +208,7 @@ try {
   await measure(page, seen);
   await limit(page, seen);
   await tokens(page, seen, browser);
+  await secondFactor(page, seen);
   await lockOut(page, seen);
   await page.goto(`${site}/nothing`);
   await look(page, seen, 'problem', 404);

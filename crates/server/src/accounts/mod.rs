@@ -6,7 +6,7 @@
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
 //! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
-//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone, `room` how full it was, `bandwidth` what passes in a second. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
+//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `second_factor` is what some sign in with beside a password, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone, `room` how full it was, `bandwidth` what passes in a second. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
 
 mod administration;
 mod api_tokens;
@@ -30,6 +30,8 @@ mod restored;
 mod retention_alarm;
 mod room;
 mod runs;
+#[cfg(feature = "web")]
+mod second_factor;
 mod seen;
 mod tag_tokens;
 mod tokens;
@@ -56,6 +58,8 @@ use seen::Seen;
 use tokens::TokenRow;
 
 pub(crate) use copied::CopiedAccounts;
+#[cfg(feature = "web")]
+pub(crate) use second_factor::SECRET_LEN;
 #[cfg(feature = "web")]
 pub(crate) use web_accounts::WebAccount;
 

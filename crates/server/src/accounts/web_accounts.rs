@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Accounts;
+use super::second_factor::SecondFactor;
 use crate::ServerError;
 
 const SETTING: &str = "web.accounts";
@@ -20,6 +21,9 @@ pub(crate) struct WebAccount {
     pub(crate) passes: u32,
     /// In nanoseconds since 1970 UTC.
     pub(crate) made_ns: i64,
+    /// What is asked for beside the password.
+    #[serde(default)]
+    pub(crate) second_factor: Option<SecondFactor>,
 }
 
 impl Accounts {
@@ -32,14 +36,43 @@ impl Accounts {
         }
     }
 
-    /// Adds one, in the place of any of the same name.
+    /// Adds one, in the place of any of the same name, whose second factor is gone then.
     pub(crate) fn put_web_account(&self, account: WebAccount) -> Result<(), ServerError> {
+        self.change_web_accounts(|accounts| {
+            accounts.retain(|known| known.name != account.name);
+            accounts.push(account);
+            Ok(())
+        })
+    }
+
+    /// Changes one.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if there is none of that name.
+    pub(crate) fn change_web_account<T>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut WebAccount) -> T,
+    ) -> Result<T, ServerError> {
+        self.change_web_accounts(|accounts| {
+            let found = accounts.iter_mut().find(|account| account.name == name);
+            found
+                .map(change)
+                .ok_or_else(|| ServerError::refused(format!("nobody is called {name:?}")))
+        })
+    }
+
+    /// Changes them, one change after the other.
+    fn change_web_accounts<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<WebAccount>) -> Result<T, ServerError>,
+    ) -> Result<T, ServerError> {
         let _state = self.state();
         let mut accounts = self.web_accounts()?;
-        accounts.retain(|known| known.name != account.name);
-        accounts.push(account);
+        let changed = change(&mut accounts)?;
         let rows = serde_json::to_string(&accounts)
             .map_err(|error| ServerError::Admin { reason: error.to_string() })?;
-        self.database.put_setting(SETTING, &rows)
+        self.database.put_setting(SETTING, &rows)?;
+        Ok(changed)
     }
 }

@@ -46,7 +46,7 @@ impl Accounts {
         let _state = self.state();
         let Some(row) = self.database.setting(SETTING)? else { return Ok(false) };
         let Ok(row) = serde_json::from_str::<CodeRow>(&row) else { return Ok(false) };
-        let hash = hash_of(&as_made(typed));
+        let hash = hash_of(&as_made(typed, LETTERS, GROUP));
         let is_same = aws_lc_rs::constant_time::verify_slices_are_equal(&hash, &row.hash).is_ok();
         let is_good = is_same && super::lives(row.made_ns, LIFE_NS, self.now_ns());
         if is_good {
@@ -74,13 +74,14 @@ pub(super) fn random_letters(count: usize, group: usize) -> Result<Zeroizing<Str
     Ok(letters)
 }
 
-/// A code as it was made, from what somebody typed: small letters, blanks and letters that look like digits do no harm.
+/// A code of so many letters as it was made, from what somebody typed: small letters, blanks and letters that look like digits
+/// do no harm. What is too long stays so.
 #[cfg(feature = "web")]
-fn as_made(typed: &str) -> Zeroizing<String> {
-    let mut made = Zeroizing::new(String::with_capacity(LETTERS + LETTERS / GROUP));
-    let letters = typed.chars().filter(char::is_ascii_alphanumeric).take(LETTERS + 1);
+pub(super) fn as_made(typed: &str, count: usize, group: usize) -> Zeroizing<String> {
+    let mut made = Zeroizing::new(String::with_capacity(count + count / group + 1));
+    let letters = typed.chars().filter(char::is_ascii_alphanumeric).take(count + 1);
     for (at, letter) in letters.enumerate() {
-        if at > 0 && at.is_multiple_of(GROUP) {
+        if at > 0 && at.is_multiple_of(group) {
             made.push('-');
         }
         made.push(match letter.to_ascii_uppercase() {

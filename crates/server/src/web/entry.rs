@@ -14,6 +14,7 @@ use super::passwords::{self, LEAST};
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn, Visitor, set_cookie};
+use crate::ServerError;
 use crate::admin::{Administration, Pace};
 use crate::auth::actor::Actor;
 use crate::bounds::failures::Whose;
@@ -29,6 +30,8 @@ const PASSWORD_MOST: usize = 1000;
 pub(super) struct Credentials {
     name: String,
     password: Zeroizing<String>,
+    #[serde(default)]
+    code: Zeroizing<String>,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +65,7 @@ fn sign_in_form(shared: &Shared, visitor: &Visitor, wrong: Option<&str>) -> Mark
     let fields = html! {
         (field("name", "Name", "username"))
         (password("password", "Password", "current-password"))
+        (code_field("Code, if you have a second factor", false))
         button { "Sign in" }
     };
     html! {
@@ -69,8 +73,17 @@ fn sign_in_form(shared: &Shared, visitor: &Visitor, wrong: Option<&str>) -> Mark
         (form("/sign-in", &shared.sessions.token(&visitor.cookie), &fields))
         p class="faint" {
             "Password forgotten? " code { "holdall admin web-code" } " on the server makes a code for "
-            a href="/setup" { "a new one" } "."
+            a href="/setup" { "a new one" } ", which takes the second factor away."
         }
+    }
+}
+
+/// The field for a code of the second factor.
+pub(super) fn code_field(words: &str, is_required: bool) -> Markup {
+    html! {
+        label for="code" { (words) }
+        input id="code" name="code" type="text" autocomplete="one-time-code" autocapitalize="none"
+            spellcheck="false" maxlength="40" required[is_required];
     }
 }
 
@@ -101,7 +114,7 @@ fn setup_form(shared: &Shared, visitor: &Visitor, wrong: Option<&str>) -> Markup
     };
     html! {
         @if let Some(wrong) = wrong { p class="notice bad" role="alert" { (wrong) } }
-        p { code { "holdall admin web-code" } " on the server makes the code. A name that is known gets the new password." }
+        p { code { "holdall admin web-code" } " on the server makes the code. A name that is known gets the new password, and has no second factor then." }
         (form("/setup", &shared.sessions.token(&visitor.cookie), &fields))
     }
 }
@@ -147,6 +160,15 @@ enum Wrong {
     Other(Problem),
 }
 
+impl Wrong {
+    fn into_problem(self) -> Problem {
+        match self {
+            Self::Known(words) => Problem::forbidden(&words),
+            Self::Other(problem) => problem,
+        }
+    }
+}
+
 impl<E: Into<Problem>> std::convert::From<E> for Wrong {
     fn from(error: E) -> Self {
         Self::Other(error.into())
@@ -179,7 +201,7 @@ async fn make_account(
             })())
         })
         .await?;
-    let made: Result<_, crate::ServerError> = made;
+    let made: Result<_, ServerError> = made;
     let Some(name) = made? else {
         return Err(Wrong::Known("That code is wrong, used, or older than an hour.".to_owned()));
     };
@@ -196,7 +218,7 @@ pub(super) async fn sign_in(
     Sent(given): Sent<Credentials>,
 ) -> Response {
     let name = given.name.trim().to_owned();
-    match check_password(&shared, source, &name, given.password).await {
+    match check_person(&shared, source, &name, given.password, Some(given.code)).await {
         Ok(()) => signed_in(&shared, source, &visitor, &name, "sign-in").await,
         Err(Wrong::Known(words)) => {
             refused(&shared, "Sign in", sign_in_form(&shared, &visitor, Some(&words)))
@@ -222,34 +244,52 @@ pub(super) async fn check_again(
     who: &SignedIn,
     password: Zeroizing<String>,
 ) -> Result<(), Problem> {
-    check_password(shared, source, &who.account, password).await.map_err(|wrong| match wrong {
-        Wrong::Known(words) => Problem::forbidden(&words),
-        Wrong::Other(problem) => problem,
-    })
+    let checked = check_person(shared, source, &who.account, password, None).await;
+    checked.map_err(Wrong::into_problem)
 }
 
-async fn check_password(
+/// The same, and for a code of the second factor.
+pub(super) async fn check_again_with_code(
+    shared: &Arc<Shared>,
+    source: Source,
+    who: &SignedIn,
+    password: Zeroizing<String>,
+    code: Zeroizing<String>,
+) -> Result<(), Problem> {
+    let checked = check_person(shared, source, &who.account, password, Some(code)).await;
+    checked.map_err(Wrong::into_problem)
+}
+
+/// Checks a password, and a code where one is asked for. What of them is wrong is not told.
+async fn check_person(
     shared: &Arc<Shared>,
     source: Source,
     name: &str,
     password: Zeroizing<String>,
+    code: Option<Zeroizing<String>>,
 ) -> Result<(), Wrong> {
     // What is no name and no password anyway costs nothing.
     let is_one =
         !name.is_empty() && name.len() <= 4 * NAME_MOST && password.len() <= 4 * PASSWORD_MOST;
-    let wrong = || Wrong::Known("That name or password is wrong.".to_owned());
+    let wrong = || Wrong::Known("That name, password or code is wrong.".to_owned());
     if !is_one {
         return Err(wrong());
     }
     attempt(shared, name, source)?;
     let (inner, of) = (Arc::clone(shared), name.to_owned());
     let check = move || {
-        let accounts = inner.state.accounts.web_accounts()?;
-        passwords::is_of(accounts.iter().find(|account| account.name == of), &password)
+        let accounts = &inner.state.accounts;
+        let known = accounts.web_accounts()?;
+        let is_right =
+            passwords::is_of(known.iter().find(|account| account.name == of), &password)?;
+        // A code is used up by the right password alone.
+        Ok::<_, ServerError>(
+            is_right && code.map_or(Ok(true), |code| accounts.use_second_factor(&of, &code))?,
+        )
     };
     let (is_right, _) = shared.stretching.run(move || Ok(check())).await?;
     if !is_right? {
-        let what = "sign-in in a browser: wrong name or password";
+        let what = "sign-in in a browser: wrong name, password or code";
         shared.state.failures.note(Whose::Strangers, Some(source), what);
         return Err(wrong());
     }

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
-//! guessing down, `passwords` stretches. `words` says in a sentence how a machine is, `runs` draws how its backups went, `problem` says what went wrong.
+//! guessing down, `passwords` stretches, `second_factor` asks for more than that. `words` says in a sentence how a machine is, `runs` draws how its backups went, `problem` says what went wrong.
 //! `live` tells a page of what runs when to look again, and `watch` has people told.
 //!
 //! All state comes from administrator's commands: a page knows nothing that `holdall admin` does not, and there is no
@@ -33,6 +33,7 @@ mod passwords;
 mod problem;
 mod retention;
 mod runs;
+mod second_factor;
 mod sessions;
 mod settings;
 mod shared;
@@ -107,6 +108,10 @@ impl Web {
             .route("/lab/compare", get(lab::compare))
             .route("/lab/{number}", get(lab::show))
             .route("/settings", get(settings::show))
+            .route("/second-factor", get(second_factor::show))
+            .route("/second-factor/begin", post(second_factor::begin))
+            .route("/second-factor/on", post(second_factor::switch_on))
+            .route("/second-factor/off", post(second_factor::switch_off))
             .route("/tokens", post(settings::make_token))
             .route("/tokens/revoke", post(settings::revoke_token))
             .route("/notices/test", post(settings::test_channel))

@@ -17,7 +17,15 @@ pub(super) fn account(name: &str, password: &str, made_ns: i64) -> Result<WebAcc
     random(&mut salt)?;
     let (memory_kib, passes) = (MEMORY_KIB, PASSES);
     let hash = stretched(password, &salt, memory_kib, passes)?;
-    Ok(WebAccount { name: name.to_owned(), salt, hash, memory_kib, passes, made_ns })
+    Ok(WebAccount {
+        name: name.to_owned(),
+        salt,
+        hash,
+        memory_kib,
+        passes,
+        made_ns,
+        second_factor: None,
+    })
 }
 
 /// Whether it is the password of that account; for no account it takes as long.

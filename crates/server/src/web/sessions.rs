@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
 use crate::ServerError;
+use crate::accounts::SECRET_LEN;
 use crate::admin::ApiToken;
 use crate::auth::identity::random;
 
@@ -30,6 +31,8 @@ struct Session {
     who: Who,
     begun_ns: i64,
     seen_ns: i64,
+    /// Of a second factor that is not switched on yet: it was shown, and its first code was not typed in.
+    shown_secret: Option<Zeroizing<[u8; SECRET_LEN]>>,
 }
 
 /// Whose session it is.
@@ -101,7 +104,8 @@ impl Sessions {
             let idlest = of_kind().min_by_key(|(_, session)| session.seen_ns).map(|(id, _)| *id);
             idlest.map(|id| open.remove(&id));
         }
-        open.insert(id_of(&cookie), Session { who, begun_ns: now_ns, seen_ns: now_ns });
+        let session = Session { who, begun_ns: now_ns, seen_ns: now_ns, shown_secret: None };
+        open.insert(id_of(&cookie), session);
         Ok(cookie)
     }
 
@@ -131,6 +135,34 @@ impl Sessions {
     /// Ends a session.
     pub(super) fn end(&self, cookie: &str) {
         self.open().remove(&id_of(cookie));
+    }
+
+    /// Makes the secret of a second factor, to be shown in a session, in the place of any that was shown there.
+    pub(super) fn new_secret(
+        &self,
+        cookie: &str,
+    ) -> Result<Zeroizing<[u8; SECRET_LEN]>, ServerError> {
+        let mut secret = Zeroizing::new([0; SECRET_LEN]);
+        random(&mut secret[..])?;
+        if let Some(session) = self.open().get_mut(&id_of(cookie)) {
+            session.shown_secret = Some(secret.clone());
+        }
+        Ok(secret)
+    }
+
+    /// The secret that was shown in a session.
+    pub(super) fn shown_secret(&self, cookie: &str) -> Option<Zeroizing<[u8; SECRET_LEN]>> {
+        self.open().get(&id_of(cookie))?.shown_secret.clone()
+    }
+
+    /// Ends all sessions of an account but that one, in which nothing is shown any more.
+    pub(super) fn end_others_of(&self, account: &str, cookie: &str) {
+        let (own, mut open) = (id_of(cookie), self.open());
+        let is_of = |who: &Who| matches!(who, Who::Administrator(of) if of == account);
+        open.retain(|id, session| *id == own || !is_of(&session.who));
+        if let Some(session) = open.get_mut(&own) {
+            session.shown_secret = None;
+        }
     }
 
     /// Ends all sessions of an account.

@@ -56,6 +56,7 @@ pub(super) async fn show(
     };
     let (tokens, channels, entries) = shared.read(Pace::Quick, read).await?;
     let content = html! {
+        p { a href="/second-factor" { "Your second factor" } }
         h2 { "Let a machine in" }
         (inviting(&who))
         h2 { "Tokens" }

@@ -17,8 +17,8 @@ use crate::terminal::output::{local_time, plain, rfc3339};
 Example: holdall admin web-code
 
 The code is typed in at the address that is printed, within an hour, and makes an account with a name and a \
-password. A name that is known gets the new password: that is for who forgot theirs. It is the last line printed. \
-A new code takes the place of the one before.
+password. A name that is known gets the new password, and its second factor is taken away: that is for who forgot \
+theirs, or lost the telephone. It is the last line printed. A new code takes the place of the one before.
 
 Exit codes: 0 done, 1 failed, such as for a holdall that was built without its pages, 2 wrong usage")]
 pub(crate) struct Args {}
@@ -37,6 +37,8 @@ pub(crate) fn run(_: &Args, data: &Path, app: &App) -> Result<Exit> {
         for address in &addresses {
             app.output.say(format_args!("https://{address}/setup"))?;
         }
+        app.output
+            .say("a name that is known gets the new password, and loses its second factor")?;
         app.output.say(format_args!("good once, until {}:", local_time(expires_ns)))?;
         plain(code.as_str())?;
     }

@@ -8,6 +8,7 @@ mod lab;
 mod monitoring;
 mod notices;
 mod pages;
+mod second_factor;
 mod storage;
 mod walked;
 
@@ -88,7 +89,10 @@ fn no_log_has_a_code_a_password_a_token_or_a_cookie() {
 
     let log = std::fs::read_to_string(&log).expect("a log");
     assert!(log.contains("somebody became an administrator in a browser"), "{log}");
-    assert!(log.contains("from 127.0.0.1: sign-in in a browser: wrong name or password"), "{log}");
+    assert!(
+        log.contains("from 127.0.0.1: sign-in in a browser: wrong name, password or code"),
+        "{log}"
+    );
     let (_, value) = cookie.split_once('=').expect("a pair");
     for secret in [&*code, PASSWORD, "a wrong password", value, &metrics] {
         assert!(!log.contains(secret), "{log}");
@@ -214,7 +218,7 @@ fn wrong_passwords_are_refused_and_cost_time_and_a_code_gives_a_new_one() {
     let mut browser = place.browser();
     for (name, password) in [("ann", "not the password"), ("bob", PASSWORD)] {
         let refused = sign_in(&mut browser, name, password).expect(403);
-        assert!(refused.body.contains("That name or password is wrong."), "{}", refused.body);
+        assert!(refused.body.contains("That name, password or code is wrong."), "{}", refused.body);
         browser.get(&format!("/machines/{}", place.id())).expect(303);
     }
     sign_in(&mut browser, "ann", PASSWORD).expect(303);

@@ -12,7 +12,7 @@ use super::{HOSTILE, PASSWORD, Place};
 use crate::house::{Machine, small_tree, text};
 
 /// What has to be seen, in any order.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 25] = [
     "welcome",
     "setup",
     "setup-refused",
@@ -30,6 +30,8 @@ const PAGES: [&str; 23] = [
     "settings",
     "bandwidth",
     "storage",
+    "second-factor",
+    "second-factor-secret",
     "token",
     "invite",
     "look",
