@@ -63,6 +63,14 @@ pub enum ServerError {
         /// Which rule, and what would be allowed.
         reason: String,
     },
+    /// Whoever asked may not have that done.
+    #[error("{who} may not do this: that takes the right to {right}")]
+    NotAllowed {
+        /// Who asked.
+        who: String,
+        /// What it takes.
+        right: String,
+    },
     /// The running server did not answer an administrator as it should.
     #[error("the server's administration socket: {reason}")]
     Admin {

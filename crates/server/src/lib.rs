@@ -11,7 +11,7 @@
 //!                       accounts (machines, invites, rules) <- admin (commands) <- admin_listener (socket)
 //! ```
 //!
-//! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, `web` has the pages for browsers, and `clock_trust`
+//! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, `web` has the pages for browsers, `web_sessions` who is signed in to them, and `clock_trust`
 //! says whether anything may be deleted for its age. `lab` measures the server's own disk.
 //!
 //! What requests may cost is bounded before they are read: connections, requests of each machine,
@@ -42,6 +42,8 @@ mod web;
 #[cfg(not(feature = "web"))]
 #[path = "no_web.rs"]
 mod web;
+#[cfg(feature = "web")]
+mod web_sessions;
 
 pub use accounts::{Invitation, InviteRequest};
 pub use addresses::is_host_and_port;

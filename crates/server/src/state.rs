@@ -32,6 +32,8 @@ use crate::jobs::{Job, Jobs};
 use crate::measure::Measuring;
 use crate::measure::pressure::Pressure;
 use crate::stores::Stores;
+#[cfg(feature = "web")]
+use crate::web_sessions::WebSessions;
 use crate::{LogSink, ServerError};
 
 const DAY_NS: i64 = 24 * 3600 * 1_000_000_000;
@@ -74,6 +76,9 @@ pub(crate) struct ServerState {
     should_stop: AtomicBool,
     /// What takes long.
     pub(crate) jobs: Jobs,
+    /// Who is signed in to the pages.
+    #[cfg(feature = "web")]
+    pub(crate) web_sessions: WebSessions,
     /// Whoever tells people wakes when a machine has told of a run.
     pub(crate) run_was_told: Notify,
     /// One turn: a proof reads the records of a repository, for whoever has an invite.
@@ -126,6 +131,8 @@ impl ServerState {
             measuring: Measuring::default(),
             should_stop: AtomicBool::new(false),
             jobs: Jobs::default(),
+            #[cfg(feature = "web")]
+            web_sessions: WebSessions::default(),
             run_was_told: Notify::new(),
             proofs: Semaphore::new(1),
         }
@@ -268,6 +275,8 @@ impl ServerState {
             log,
             actor,
             activities,
+            #[cfg(feature = "web")]
+            web_sessions: Some(&self.web_sessions),
             jobs,
             job: None,
             should_stop,
@@ -331,12 +340,13 @@ impl ServerState {
     /// Begins the job of a command that somebody asks for, which [`ServerState::run_job`] runs.
     ///
     /// # Errors
-    /// As [`Jobs::begin_asked`].
+    /// As [`Jobs::begin_asked`], and [`ServerError::NotAllowed`].
     pub(crate) fn begin_asked(
         &self,
         actor: Actor,
         command: &Command,
     ) -> Result<Arc<Job>, ServerError> {
+        self.administer(&actor, |on| on.check_scope(command.name(), command.scope()))?;
         self.jobs.begin_asked(actor, command.title(), self.stores.now_ns())
     }
 

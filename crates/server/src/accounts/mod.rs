@@ -61,7 +61,7 @@ pub(crate) use copied::CopiedAccounts;
 #[cfg(feature = "web")]
 pub(crate) use second_factor::SECRET_LEN;
 #[cfg(feature = "web")]
-pub(crate) use web_accounts::WebAccount;
+pub(crate) use web_accounts::{WebAccount, no_person};
 
 pub use api_tokens::ApiToken;
 pub use audit::AuditEntry;

@@ -162,6 +162,8 @@ mod tests {
             passes: 1,
             made_ns: 0,
             second_factor: None,
+            scope: crate::auth::scope::Scope::Administer,
+            signed_in_ns: None,
         };
         accounts.put_web_account(ann).unwrap();
         (accounts, clock)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Accounts;
 use super::second_factor::SecondFactor;
 use crate::ServerError;
+use crate::auth::scope::Scope;
 
 const SETTING: &str = "web.accounts";
 
@@ -24,6 +25,21 @@ pub(crate) struct WebAccount {
     /// What is asked for beside the password.
     #[serde(default)]
     pub(crate) second_factor: Option<SecondFactor>,
+    /// What they may have done. Those of before could do everything.
+    #[serde(default = "administer")]
+    pub(crate) scope: Scope,
+    /// When they signed in last, in nanoseconds since 1970 UTC.
+    #[serde(default)]
+    pub(crate) signed_in_ns: Option<i64>,
+}
+
+fn administer() -> Scope {
+    Scope::Administer
+}
+
+/// What is answered for a name that nobody has.
+pub(crate) fn no_person(name: &str) -> ServerError {
+    ServerError::refused(format!("nobody is called {name:?}; `holdall admin people` lists them"))
 }
 
 impl Accounts {
@@ -45,6 +61,29 @@ impl Accounts {
         })
     }
 
+    /// Takes one away, and gives it.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if there is none of that name, and for the last administrator unless that `may_be_last`.
+    pub(crate) fn remove_web_account(
+        &self,
+        name: &str,
+        may_be_last: bool,
+    ) -> Result<WebAccount, ServerError> {
+        self.change_web_accounts(|accounts| {
+            let at = accounts.iter().position(|account| account.name == name);
+            let at = at.ok_or_else(|| no_person(name))?;
+            let removed = accounts.remove(at);
+            let is_last = !accounts.iter().any(|account| account.scope == Scope::Administer);
+            if is_last && removed.scope == Scope::Administer && !may_be_last {
+                return Err(ServerError::refused(format!(
+                    "{name:?} is the last administrator; `holdall admin people NAME --remove` on the server removes them"
+                )));
+            }
+            Ok(removed)
+        })
+    }
+
     /// Changes one.
     ///
     /// # Errors
@@ -56,9 +95,7 @@ impl Accounts {
     ) -> Result<T, ServerError> {
         self.change_web_accounts(|accounts| {
             let found = accounts.iter_mut().find(|account| account.name == name);
-            found
-                .map(change)
-                .ok_or_else(|| ServerError::refused(format!("nobody is called {name:?}")))
+            found.map(change).ok_or_else(|| no_person(name))
         })
     }
 

@@ -11,8 +11,11 @@ use super::command::{Carried, Pace};
 use crate::accounts::Accounts;
 use crate::activity::Activities;
 use crate::auth::actor::Actor;
+use crate::auth::scope::Scope;
 use crate::jobs::{Job, Jobs};
 use crate::stores::Stores;
+#[cfg(feature = "web")]
+use crate::web_sessions::WebSessions;
 use crate::{LogSink, ServerError};
 
 /// What commands work on.
@@ -28,6 +31,9 @@ pub(crate) struct Administration<'a> {
     pub(crate) actor: &'a Actor,
     /// What goes on in sessions; nothing where no server runs.
     pub(crate) activities: Option<&'a Activities>,
+    /// Who is signed in to the pages; nothing where no server runs.
+    #[cfg(feature = "web")]
+    pub(crate) web_sessions: Option<&'a WebSessions>,
     /// What takes long, and which of that this is part of.
     pub(crate) jobs: &'a Jobs,
     pub(crate) job: Option<&'a Job>,
@@ -38,6 +44,7 @@ pub(crate) struct Administration<'a> {
 impl Administration<'_> {
     /// Does what was asked, for a page and for a terminal alike, and notes who changed what.
     pub(crate) fn carry_out<C: Carried>(&self, asked: &C) -> Result<C::Reply, ServerError> {
+        self.check_scope(C::NAME, asked.scope())?;
         let is_long = C::PACE == Pace::Long;
         // What takes long is noted when it begins: it may never end.
         if asked.changes() && is_long {
@@ -66,6 +73,19 @@ impl Administration<'_> {
         let mut names: BTreeSet<_> = self.stores.stored_names()?.into_iter().collect();
         names.extend(self.accounts.machines().into_iter().map(|machine| machine.repository));
         Ok(names)
+    }
+
+    /// Checks that whoever asks may have that done; what is refused is noted.
+    ///
+    /// # Errors
+    /// [`ServerError::NotAllowed`].
+    pub(crate) fn check_scope(&self, command: &str, scope: Scope) -> Result<(), ServerError> {
+        if scope <= self.actor.scope {
+            return Ok(());
+        }
+        let why = ServerError::NotAllowed { who: self.actor.who.clone(), right: scope.to_string() };
+        self.note(command, &serde_json::json!({}), Some(&why));
+        Err(why)
     }
 
     pub(super) fn log(&self, line: &str) {

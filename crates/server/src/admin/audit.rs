@@ -12,7 +12,7 @@ use crate::auth::actor::Actor;
 impl Administration<'_> {
     /// Notes what was asked, and whether it was done. What cannot be noted is told in the log: it was done.
     pub(crate) fn note(&self, command: &str, fields: &impl Serialize, error: Option<&ServerError>) {
-        let Actor { who, from } = self.actor.clone();
+        let Actor { who, from, scope: _ } = self.actor.clone();
         let entry = AuditEntry {
             number: 0,
             time_ns: self.stores.now_ns(),

@@ -12,8 +12,8 @@ use super::described::Described;
 use super::entries::{
     AlsoRepair, ApiTokens, Audit, BandwidthRules, Channels, Deletions, IssuedApiToken, IssuedToken,
     IssuedWebCode, JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports,
-    Machines, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs, Scrubbed,
-    Sessions, Snapshots, Storage, Thinning,
+    Machines, People, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs,
+    Scrubbed, Sessions, Snapshots, Storage, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -102,6 +102,10 @@ macro_rules! commands {
         impl Command {
             pub(crate) fn pace(&self) -> Pace {
                 match self { $(Self::$command(_) => $command::PACE),+ }
+            }
+
+            pub(crate) fn name(&self) -> &'static str {
+                match self { $(Self::$command(_) => $name),+ }
             }
 
             /// As [`Carried::scope`].
@@ -269,8 +273,30 @@ commands! {
         repository: String,
     }: "snapshots", Usual, Read, "snapshots" Snapshots, |on, asked| on.snapshots(&asked.repository);
 
-    /// Makes a code by which somebody becomes an administrator in a browser, once.
-    MakeWebCode {}: "web-code", Quick, Own, "web_code" IssuedWebCode, |on, _asked| on.web_code();
+    /// Makes a code by which somebody becomes a person who signs in by a browser, once, in the place of any code before.
+    MakeWebCode {
+        /// Whom it is for; none for whoever types it in.
+        #[serde(default)]
+        name: Option<String>,
+        /// What they may have done: "administer", "operate" or "read".
+        #[serde(default = "administer")]
+        scope: Scope,
+    }: "web-code", Quick, Own, "web_code" IssuedWebCode, |on, asked| on.web_code(asked.name.as_deref(), asked.scope);
+
+    /// Lists who signs in by a browser, and who looks on there by a token.
+    ListPeople {}: "people", Quick, Administer, "people" People, |on, _asked| on.people();
+
+    /// Takes away a person who signs in by a browser, ends their sessions, and tells who it was.
+    RemovePerson {
+        /// What they are called.
+        name: String,
+    }: "remove-person", Quick, Administer, "people" People, |on, asked| on.remove_person(&asked.name);
+
+    /// Ends all sessions of a person who signs in by a browser, and tells whose they were.
+    EndSessions {
+        /// What they are called.
+        name: String,
+    }: "end-sessions", Quick, Administer, "people" People, |on, asked| on.end_sessions(&asked.name);
 
     /// Makes a token for a program, in the place of any of the same name.
     MakeApiToken {
@@ -434,6 +460,10 @@ commands! {
     }: "scrub", Long, Operate (Administer if |asked| asked.also != AlsoRepair::default()), "scrubbed" Scrubbed, |on, asked| {
         Ok(Scrubbed { scrubbed: on.scrub(asked.repository.as_deref(), asked.also)? })
     };
+}
+
+fn administer() -> Scope {
+    Scope::Administer
 }
 
 fn hundred() -> usize {

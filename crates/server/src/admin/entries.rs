@@ -1,6 +1,7 @@
 //! What an administrator is answered of repositories.
 
 use crate::activity::SessionEntry;
+use crate::auth::scope::Scope;
 use crate::jobs::JobEntry;
 use holdall_format::RecordHash;
 use holdall_lab::report::Report;
@@ -230,6 +231,32 @@ pub struct IssuedApiToken {
 pub struct ApiTokens {
     /// By name.
     pub tokens: Vec<ApiToken>,
+}
+
+/// Who signs in by a browser, or looks on there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct People {
+    /// First those who sign in, then those who look on, each by name.
+    pub people: Vec<PersonEntry>,
+}
+
+/// Somebody who signs in by a browser, or looks on there. Times are in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct PersonEntry {
+    /// What they are called; of who looks on, what the token is called.
+    pub name: String,
+    /// What they may have done; `look` for who looks on.
+    pub scope: Scope,
+    /// Whether signing in asks for a code beside the password.
+    pub second_factor: bool,
+    /// Since when they may: when the password was chosen, or the token made.
+    pub made_ns: i64,
+    /// When they signed in last; `None` for never, and for who looks on.
+    pub signed_in_ns: Option<i64>,
+    /// Sessions that are open now.
+    pub sessions: usize,
 }
 
 /// What rules say of the snapshots of a repository.

@@ -11,7 +11,7 @@
 //!
 //! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them, `channels` how people are told, `bandwidth` what passes in a second. `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
-//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `lab` measures the disk, and `storage` tells what it is and when it will be full; `pages` is what the pages in a browser need;
+//! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `lab` measures the disk, and `storage` tells what it is and when it will be full; `pages` is what the pages in a browser need, `people` who signs in there;
 //! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
 
 mod absent;
@@ -32,6 +32,7 @@ mod listing;
 mod machine_requests;
 mod owner;
 mod pages;
+mod people;
 mod removal;
 mod socket;
 mod storage;
@@ -68,12 +69,13 @@ pub(crate) use administration::Administration;
 pub(crate) use command::Carried;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
-    AddBandwidth, BackupIdentity, Cancel, CancelJob, CompareLab, EndSession, Forget, Invite, Judge,
-    ListApiTokens, ListAudit, ListBandwidth, ListChannels, ListDeletions, ListJobs, ListKeeping,
-    ListLab, ListMachines, ListRepositories, ListRuns, ListSessions, ListSnapshots, MakeApiToken,
-    MakeToken, MakeWebCode, MeasureLab, Only, Prune, Remove, RemoveBandwidth, RemoveChannel,
-    Rename, Resume, Revoke, RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota,
-    ShowJob, ShowLab, ShowStorage, TestChannel, Thin, WantedKeeping,
+    AddBandwidth, BackupIdentity, Cancel, CancelJob, CompareLab, EndSession, EndSessions, Forget,
+    Invite, Judge, ListApiTokens, ListAudit, ListBandwidth, ListChannels, ListDeletions, ListJobs,
+    ListKeeping, ListLab, ListMachines, ListPeople, ListRepositories, ListRuns, ListSessions,
+    ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, MeasureLab, Only, Prune, Remove,
+    RemoveBandwidth, RemoveChannel, RemovePerson, Rename, Resume, Revoke, RevokeApiToken, Rights,
+    Scrub, SetChannel, SetKeeping, SetQuota, ShowJob, ShowLab, ShowStorage, TestChannel, Thin,
+    WantedKeeping,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -84,11 +86,13 @@ pub(crate) use described::Described;
 pub use entries::{
     AlsoRepair, ApiTokens, Audit, BandwidthEntry, BandwidthRules, Channels, Deletions,
     IssuedApiToken, IssuedToken, IssuedWebCode, JobList, JudgedEntry, Judgement, Keepings,
-    LabComparison, LabEntry, LabReport, LabReports, Machines, Pruned, PrunedEntry, Quota, Renamed,
-    Repositories, RepositoryEntry, Resumed, Runs, Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry,
-    Snapshots, Storage, StorageFact, Thinning,
+    LabComparison, LabEntry, LabReport, LabReports, Machines, People, PersonEntry, Pruned,
+    PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs, Scrubbed,
+    ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Storage, StorageFact, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
+#[cfg(feature = "web")]
+pub(crate) use people::{NAME_MOST, check_person_name};
 pub(crate) use socket::{bind, path as socket_of};
 
 /// How long an administrator waits: repositories that nobody used lately have to be opened.
@@ -179,6 +183,8 @@ fn without_server(
         log: &log,
         actor: &actor,
         activities: None,
+        #[cfg(feature = "web")]
+        web_sessions: None,
         jobs: &Jobs::default(),
         job: None,
         should_stop: &AtomicBool::new(false),

@@ -17,9 +17,14 @@ impl Administration<'_> {
     }
 
     /// Makes a code for the pages.
-    pub(super) fn web_code(&self) -> Result<IssuedWebCode, ServerError> {
+    pub(super) fn web_code(
+        &self,
+        name: Option<&str>,
+        scope: Scope,
+    ) -> Result<IssuedWebCode, ServerError> {
         refuse_without_pages()?;
-        let (code, expires_ns) = self.accounts.make_web_code()?;
+        self.check_may_have_code(name, scope)?;
+        let (code, expires_ns) = self.accounts.make_web_code(name, scope)?;
         self.log("made a code for the pages in a browser");
         Ok(IssuedWebCode { code, expires_ns, addresses: reachable_at(self.listen) })
     }

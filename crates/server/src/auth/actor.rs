@@ -1,4 +1,6 @@
-//! Who has something done, for the audit log.
+//! Who has something done, for the audit log, and how far they may go.
+
+use super::scope::Scope;
 
 /// Who has something done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,16 +9,24 @@ pub(crate) struct Actor {
     pub(crate) who: String,
     /// The address; `None` on this computer.
     pub(crate) from: Option<String>,
+    /// What they may have done.
+    pub(crate) scope: Scope,
 }
 
 impl Actor {
     /// Whoever may write the data folder.
     pub(crate) fn terminal() -> Self {
-        Self { who: "terminal".into(), from: None }
+        Self { who: "terminal".into(), from: None, scope: Scope::Own }
+    }
+
+    /// Whether it is whoever may write the data folder, who can do all of it anyway.
+    #[cfg(feature = "web")]
+    pub(crate) fn is_terminal(&self) -> bool {
+        *self == Self::terminal()
     }
 
     /// The server by itself, and a machine's request that names no administrator.
     pub(crate) fn server() -> Self {
-        Self { who: "server".into(), from: None }
+        Self { who: "server".into(), from: None, scope: Scope::Own }
     }
 }

@@ -127,7 +127,11 @@ async fn carried_out(
         let reason = "what changes something is asked for by POST";
         return Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, reason));
     }
-    let actor = Actor { who: format!("token {}", token.name), from: Some(source.to_string()) };
+    let actor = Actor {
+        who: format!("token {}", token.name),
+        from: Some(source.to_string()),
+        scope: token.scope,
+    };
     if token.scope < scope || scope == Scope::Own {
         let reason = match scope {
             Scope::Own => "no token may do this; `holdall admin` on the server does".to_owned(),

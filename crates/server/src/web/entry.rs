@@ -13,17 +13,17 @@ use zeroize::Zeroizing;
 use super::passwords::{self, LEAST};
 use super::problem::Problem;
 use super::shared::Shared;
-use super::visitor::{From, Sent, SignedIn, Visitor, set_cookie};
+use super::visitor::{From, Sent, SignedIn, Visitor, actor, set_cookie};
 use crate::ServerError;
-use crate::admin::{Administration, Pace};
-use crate::auth::actor::Actor;
+use crate::admin::{Administration, NAME_MOST, Pace, check_person_name};
+use crate::auth::scope::Scope;
 use crate::bounds::failures::Whose;
 use crate::bounds::source::Source;
+use crate::web_sessions::Person;
 
 /// Under what attempts at a code are counted; no account can be called so.
 const CODES: &str = "";
-/// Most characters of a name and of a password.
-const NAME_MOST: usize = 100;
+/// Most characters of a password.
 const PASSWORD_MOST: usize = 1000;
 
 #[derive(Deserialize)]
@@ -70,7 +70,7 @@ fn sign_in_form(shared: &Shared, visitor: &Visitor, wrong: Option<&str>) -> Mark
     };
     html! {
         @if let Some(wrong) = wrong { p class="notice bad" role="alert" { (wrong) } }
-        (form("/sign-in", &shared.sessions.token(&visitor.cookie), &fields))
+        (form("/sign-in", &shared.forms.token(&visitor.cookie), &fields))
         p class="faint" {
             "Password forgotten? " code { "holdall admin web-code" } " on the server makes a code for "
             a href="/setup" { "a new one" } ", which takes the second factor away."
@@ -115,7 +115,7 @@ fn setup_form(shared: &Shared, visitor: &Visitor, wrong: Option<&str>) -> Markup
     html! {
         @if let Some(wrong) = wrong { p class="notice bad" role="alert" { (wrong) } }
         p { code { "holdall admin web-code" } " on the server makes the code. A name that is known gets the new password, and has no second factor then." }
-        (form("/setup", &shared.sessions.token(&visitor.cookie), &fields))
+        (form("/setup", &shared.forms.token(&visitor.cookie), &fields))
     }
 }
 
@@ -128,8 +128,8 @@ pub(super) async fn set_up(
 ) -> Response {
     let name = new.name.trim().to_owned();
     let length = new.password.chars().count();
-    let wrong = if name.is_empty() || name.chars().count() > NAME_MOST {
-        Some("Choose a name of 1 to 100 characters.".to_owned())
+    let wrong = if check_person_name(&name).is_err() {
+        Some(format!("Choose a name of 1 to {NAME_MOST} characters."))
     } else if !(LEAST..=PASSWORD_MOST).contains(&length) {
         Some(format!("Choose a password of {LEAST} to {PASSWORD_MOST} characters."))
     } else if *new.password != *new.again {
@@ -144,8 +144,11 @@ pub(super) async fn set_up(
             setup_form(&shared, &visitor, Some(&wrong)),
         );
     }
-    match make_account(&shared, source, name, new).await {
-        Ok(name) => signed_in(&shared, source, &visitor, &name, "web-account").await,
+    match make_account(&shared, source, name.clone(), new).await {
+        Ok(scope) => {
+            let person = Person { account: name, scope };
+            signed_in(&shared, source, &visitor, person, "web-account").await
+        }
         Err(Wrong::Known(words)) => {
             refused(&shared, "Become an administrator", setup_form(&shared, &visitor, Some(&words)))
         }
@@ -180,34 +183,34 @@ async fn make_account(
     source: Source,
     name: String,
     new: NewAccount,
-) -> Result<String, Wrong> {
+) -> Result<Scope, Wrong> {
     attempt(shared, CODES, source)?;
-    let inner = Arc::clone(shared);
+    let (inner, of) = (Arc::clone(shared), name.clone());
     let (made, _) = shared
         .stretching
         .run(move || {
             Ok((|| {
                 let accounts = &inner.state.accounts;
-                if !accounts.use_web_code(&new.code)? {
-                    return Ok(None);
-                }
+                let Some(scope) = accounts.use_web_code(&new.code, &of)? else { return Ok(None) };
                 accounts.put_web_account(passwords::account(
-                    &name,
+                    &of,
                     &new.password,
+                    scope,
                     inner.now_ns(),
                 )?)?;
                 inner.state.log("somebody became an administrator in a browser, by a code");
-                Ok(Some(name))
+                Ok(Some(scope))
             })())
         })
         .await?;
     let made: Result<_, ServerError> = made;
-    let Some(name) = made? else {
-        return Err(Wrong::Known("That code is wrong, used, or older than an hour.".to_owned()));
+    let Some(scope) = made? else {
+        let words = "That code is wrong, used, older than an hour, or for another name.";
+        return Err(Wrong::Known(words.to_owned()));
     };
     shared.backoff.forget(CODES, source);
-    shared.sessions.end_all_of(&name);
-    Ok(name)
+    shared.state.web_sessions.end_all_of(&name);
+    Ok(scope)
 }
 
 /// Signs somebody in.
@@ -219,7 +222,10 @@ pub(super) async fn sign_in(
 ) -> Response {
     let name = given.name.trim().to_owned();
     match check_person(&shared, source, &name, given.password, Some(given.code)).await {
-        Ok(()) => signed_in(&shared, source, &visitor, &name, "sign-in").await,
+        Ok(scope) => {
+            let person = Person { account: name, scope };
+            signed_in(&shared, source, &visitor, person, "sign-in").await
+        }
         Err(Wrong::Known(words)) => {
             refused(&shared, "Sign in", sign_in_form(&shared, &visitor, Some(&words)))
         }
@@ -245,7 +251,7 @@ pub(super) async fn check_again(
     password: Zeroizing<String>,
 ) -> Result<(), Problem> {
     let checked = check_person(shared, source, &who.account, password, None).await;
-    checked.map_err(Wrong::into_problem)
+    checked.map(|_| ()).map_err(Wrong::into_problem)
 }
 
 /// The same, and for a code of the second factor.
@@ -257,17 +263,17 @@ pub(super) async fn check_again_with_code(
     code: Zeroizing<String>,
 ) -> Result<(), Problem> {
     let checked = check_person(shared, source, &who.account, password, Some(code)).await;
-    checked.map_err(Wrong::into_problem)
+    checked.map(|_| ()).map_err(Wrong::into_problem)
 }
 
-/// Checks a password, and a code where one is asked for. What of them is wrong is not told.
+/// Checks a password, and a code where one is asked for, and says what somebody may. What is wrong is not told.
 async fn check_person(
     shared: &Arc<Shared>,
     source: Source,
     name: &str,
     password: Zeroizing<String>,
     code: Option<Zeroizing<String>>,
-) -> Result<(), Wrong> {
+) -> Result<Scope, Wrong> {
     // What is no name and no password anyway costs nothing.
     let is_one =
         !name.is_empty() && name.len() <= 4 * NAME_MOST && password.len() <= 4 * PASSWORD_MOST;
@@ -280,21 +286,21 @@ async fn check_person(
     let check = move || {
         let accounts = &inner.state.accounts;
         let known = accounts.web_accounts()?;
-        let is_right =
-            passwords::is_of(known.iter().find(|account| account.name == of), &password)?;
+        let account = known.iter().find(|account| account.name == of);
+        let is_right = passwords::is_of(account, &password)?;
         // A code is used up by the right password alone.
-        Ok::<_, ServerError>(
-            is_right && code.map_or(Ok(true), |code| accounts.use_second_factor(&of, &code))?,
-        )
+        let is_right =
+            is_right && code.map_or(Ok(true), |code| accounts.use_second_factor(&of, &code))?;
+        Ok::<_, ServerError>(account.filter(|_| is_right).map(|account| account.scope))
     };
-    let (is_right, _) = shared.stretching.run(move || Ok(check())).await?;
-    if !is_right? {
+    let (scope, _) = shared.stretching.run(move || Ok(check())).await?;
+    let Some(scope) = scope? else {
         let what = "sign-in in a browser: wrong name, password or code";
         shared.state.failures.note(Whose::Strangers, Some(source), what);
         return Err(wrong());
-    }
+    };
     shared.backoff.forget(name, source);
-    Ok(())
+    Ok(scope)
 }
 
 fn attempt(shared: &Shared, name: &str, source: Source) -> Result<(), Wrong> {
@@ -308,25 +314,26 @@ async fn signed_in(
     shared: &Arc<Shared>,
     source: Source,
     visitor: &Visitor,
-    name: &str,
+    person: Person,
     how: &'static str,
 ) -> Response {
-    let actor = Actor { who: format!("{name} in a browser"), from: Some(source.to_string()) };
-    let fields = serde_json::json!({ "name": name });
+    let actor = actor(&person.account, person.scope, source);
+    let (name, now_ns) = (person.account.clone(), shared.now_ns());
     let note = move |on: &Administration<'_>| {
-        on.note(how, &fields, None);
+        on.accounts.change_web_account(&name, |account| account.signed_in_ns = Some(now_ns))?;
+        on.note(how, &serde_json::json!({ "name": name }), None);
         Ok(())
     };
     match shared.administer(actor, Pace::Quick, note).await {
-        Ok(()) => begin(shared, visitor, name),
+        Ok(()) => begin(shared, visitor, person),
         Err(problem) => problem.into_response(),
     }
 }
 
 /// Begins a session under a new cookie; what was under the old one is over.
-fn begin(shared: &Shared, visitor: &Visitor, name: &str) -> Response {
-    shared.sessions.end(&visitor.cookie);
-    match shared.sessions.begin(name, shared.running_ns()) {
+fn begin(shared: &Shared, visitor: &Visitor, person: Person) -> Response {
+    shared.state.web_sessions.end(&visitor.cookie);
+    match shared.state.web_sessions.begin(person, shared.running_ns()) {
         Ok(cookie) => (set_cookie(shared, &cookie), Redirect::to("/")).into_response(),
         Err(error) => Problem::from(error).into_response(),
     }
@@ -342,6 +349,6 @@ pub(super) async fn sign_out(
     who: SignedIn,
     Sent(_): Sent<Nothing>,
 ) -> Response {
-    shared.sessions.end(&who.cookie);
+    shared.state.web_sessions.end(&who.cookie);
     (set_cookie(&shared, ""), Redirect::to("/")).into_response()
 }

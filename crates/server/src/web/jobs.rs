@@ -19,7 +19,7 @@ use super::visitor::{From, Sent, SignedIn};
 use super::words::time;
 use crate::admin::{
     AlsoRepair, CancelJob, Command, EndSession, JobEntry, LabEntry, ListJobs, ListSessions,
-    Outcome, Pace, Prune, Scrub, SessionEntry, ShowJob,
+    Outcome, Pace, Prune, Scope, Scrub, SessionEntry, ShowJob,
 };
 
 #[derive(Deserialize)]
@@ -46,12 +46,14 @@ pub(super) async fn list(
     let runs = !sessions.is_empty() || jobs.iter().any(|job| job.outcome == Outcome::Running);
     let content = html! {
         h2 { "Machines that are here now" }
-        (session_list(&sessions, &who.token))
+        (session_list(&sessions, &who))
         p class="faint" { a href="/bandwidth" { "Limits by hours of the week" } }
         h2 { "Jobs of the server" }
         (job_list(&jobs))
-        (beginning("scrub", "Read everything again", &who.token))
-        (beginning("prune", "Apply the rules now", &who.token))
+        @if who.may(Scope::Operate) {
+            (beginning("scrub", "Read everything again", &who.token))
+            (beginning("prune", "Apply the rules now", &who.token))
+        }
         p class="faint" { "Every hour the server applies the rules and reads a part of what is stored by itself." }
         @if runs { (live::script()) }
     };
@@ -66,7 +68,7 @@ fn beginning(what: &str, words: &str, token: &str) -> Markup {
     )
 }
 
-fn session_list(sessions: &[SessionEntry], token: &str) -> Markup {
+fn session_list(sessions: &[SessionEntry], who: &SignedIn) -> Markup {
     if sessions.is_empty() {
         return html! { p { "None." } };
     }
@@ -82,7 +84,9 @@ fn session_list(sessions: &[SessionEntry], token: &str) -> Markup {
                         @if limit.starts_with("the limit") { ", held back by " } @else { ", limited by " }
                         (limit)
                     }
-                    (form(&format!("/sessions/{}/end", session.number), token, &html! { button { "End it" } }))
+                    @if who.may(Scope::Operate) {
+                        (form(&format!("/sessions/{}/end", session.number), &who.token, &html! { button { "End it" } }))
+                    }
                 }
             }
         }
@@ -155,7 +159,7 @@ pub(super) async fn show(
     let runs = job.outcome == Outcome::Running;
     let content = html! {
         p { (light(job.outcome).markup()) " " (sentence(&job)) }
-        @if runs {
+        @if runs && who.may(Scope::Operate) {
             (form(&format!("/jobs/{number}/cancel"), &who.token, &html! { button class="grave" { "Cancel" } }))
         }
         h2 { "Log" }

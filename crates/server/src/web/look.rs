@@ -25,6 +25,6 @@ pub(super) async fn begin(
             "That link does not count any more, or never did. Ask for another.",
         ));
     };
-    let cookie = shared.sessions.begin_to_look(token, shared.running_ns())?;
+    let cookie = shared.state.web_sessions.begin_to_look(token, shared.running_ns())?;
     Ok((set_cookie(&shared, &cookie), Redirect::to("/")).into_response())
 }

@@ -20,7 +20,7 @@ use super::words::{Known, time};
 use crate::ServerError;
 use crate::admin::{
     Administration, Cancel, Deletion, ListDeletions, ListRuns, ListSnapshots, Pace, Revoke, Rights,
-    RunEntry, SetQuota,
+    RunEntry, Scope, SetQuota,
 };
 
 /// Days of the picture.
@@ -90,8 +90,8 @@ fn page(read: &Read, who: &SignedIn, now_ns: i64) -> Markup {
         (snapshots(known, now_ns))
         p { a href=(format!("/machines/{}/retention", known.machine.id)) { "What is kept of them" } }
         h2 { "Deletions that wait" }
-        (waiting(deletions, &who.token))
-        @if !known.machine.revoked { (revoking(known, who)) }
+        (waiting(deletions, who))
+        @if !known.machine.revoked && who.may(Scope::Administer) { (revoking(known, who)) }
     }
 }
 
@@ -137,8 +137,8 @@ fn snapshots(known: &Known, now_ns: i64) -> Markup {
     }
 }
 
-/// Deletions that wait, each with a button that takes it back.
-pub(super) fn waiting(deletions: &[Deletion], token: &str) -> Markup {
+/// Deletions that wait, each with a button that takes it back for who may.
+pub(super) fn waiting(deletions: &[Deletion], who: &SignedIn) -> Markup {
     if deletions.is_empty() {
         return html! { p { "None." } };
     }
@@ -149,11 +149,13 @@ pub(super) fn waiting(deletions: &[Deletion], token: &str) -> Markup {
                     span { (deletion.number) }
                     div {
                         p { (what(deletion)) " of " (name(&deletion.repository)) ", on " (time(deletion.due_ns)) "." }
-                        (form(
-                            &format!("/deletions/{}/cancel", deletion.number),
-                            token,
-                            &html! { button { "Cancel this deletion" } },
-                        ))
+                        @if who.may(Scope::Operate) {
+                            (form(
+                                &format!("/deletions/{}/cancel", deletion.number),
+                                &who.token,
+                                &html! { button { "Cancel this deletion" } },
+                            ))
+                        }
                     }
                 }
             }

@@ -9,7 +9,7 @@
 //!                                                     '-> overview, machine, retention, jobs, storage, bandwidth, settings -> admin (the commands of `holdall admin`)
 //! ```
 //!
-//! `visitor` says who asks and checks every form, `sessions` has those who are signed in, in memory alone, `backoff` slows
+//! `visitor` says who asks and checks every form, `form_tokens` are what forms carry, `people` says who may sign in, `backoff` slows
 //! guessing down, `passwords` stretches, `second_factor` asks for more than that. `words` says in a sentence how a machine is, `runs` draws how its backups went, `problem` says what went wrong.
 //! `live` tells a page of what runs when to look again, and `watch` has people told.
 //!
@@ -20,6 +20,7 @@ mod api;
 mod backoff;
 mod bandwidth;
 mod entry;
+mod form_tokens;
 mod guard;
 mod jobs;
 mod lab;
@@ -30,11 +31,11 @@ mod metrics;
 mod openapi;
 mod overview;
 mod passwords;
+mod people;
 mod problem;
 mod retention;
 mod runs;
 mod second_factor;
-mod sessions;
 mod settings;
 mod shared;
 mod speed;
@@ -112,6 +113,8 @@ impl Web {
             .route("/second-factor/begin", post(second_factor::begin))
             .route("/second-factor/on", post(second_factor::switch_on))
             .route("/second-factor/off", post(second_factor::switch_off))
+            .route("/people", get(people::show).post(people::change))
+            .route("/people/code", post(people::make_code))
             .route("/tokens", post(settings::make_token))
             .route("/tokens/revoke", post(settings::revoke_token))
             .route("/notices/test", post(settings::test_channel))

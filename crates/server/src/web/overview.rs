@@ -13,7 +13,7 @@ use super::entry;
 use super::machine::waiting;
 use super::problem::Problem;
 use super::shared::Shared;
-use super::visitor::Visitor;
+use super::visitor::{SignedIn, Visitor};
 use super::words::{Known, full_in};
 use crate::ServerError;
 use crate::admin::{
@@ -45,7 +45,7 @@ pub(super) async fn show(
         Err(visitor) => return Ok(entry::welcome(&shared, &visitor).await),
     };
     let overview = shared.read(Pace::Usual, read).await?;
-    let content = page(&overview, Some(&who.token), shared.now_ns());
+    let content = page(&overview, Some(&who), shared.now_ns());
     Ok(who.page(&shared, "Overview", content))
 }
 
@@ -81,8 +81,8 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
     })
 }
 
-/// The page; with a form's `token` for who may change something, and without for who may only look.
-fn page(overview: &Overview, token: Option<&str>, now_ns: i64) -> Markup {
+/// The page; of nobody for who may only look.
+fn page(overview: &Overview, who: Option<&SignedIn>, now_ns: i64) -> Markup {
     let said: Vec<_> = overview.machines.iter().map(|one| (one, one.sentence(now_ns))).collect();
     let worst = said.iter().map(|(_, (light, _))| *light).max();
     html! {
@@ -97,7 +97,7 @@ fn page(overview: &Overview, token: Option<&str>, now_ns: i64) -> Markup {
                 li {
                     (light.markup())
                     div {
-                        @match token {
+                        @match who {
                             Some(_) => a href=(format!("/machines/{}", known.machine.id)) { (name(&known.machine.name)) },
                             None => strong { (name(&known.machine.name)) }
                         }
@@ -113,9 +113,9 @@ fn page(overview: &Overview, token: Option<&str>, now_ns: i64) -> Markup {
             h2 { "Repositories of no machine" }
             ul { @for other in &overview.others { li { (name(other)) } } }
         }
-        @if let Some(token) = token {
+        @if let Some(who) = who {
             h2 { "Deletions that wait" }
-            (waiting(&overview.deletions, token))
+            (waiting(&overview.deletions, who))
         }
     }
 }

@@ -5,6 +5,7 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use crate::ServerError;
 use crate::accounts::WebAccount;
 use crate::auth::identity::random;
+use crate::auth::scope::Scope;
 
 /// Fewest characters of a password.
 pub(super) const LEAST: usize = 12;
@@ -12,7 +13,12 @@ const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 
 /// An account with that password.
-pub(super) fn account(name: &str, password: &str, made_ns: i64) -> Result<WebAccount, ServerError> {
+pub(super) fn account(
+    name: &str,
+    password: &str,
+    scope: Scope,
+    made_ns: i64,
+) -> Result<WebAccount, ServerError> {
     let mut salt = [0; 16];
     random(&mut salt)?;
     let (memory_kib, passes) = (MEMORY_KIB, PASSES);
@@ -25,6 +31,8 @@ pub(super) fn account(name: &str, password: &str, made_ns: i64) -> Result<WebAcc
         passes,
         made_ns,
         second_factor: None,
+        scope,
+        signed_in_ns: None,
     })
 }
 
@@ -58,7 +66,8 @@ mod tests {
 
     #[test]
     fn a_password_is_that_of_its_account_alone_and_two_accounts_differ() {
-        let [ann, bob] = ["ann", "bob"].map(|name| account(name, "the same words", 1).unwrap());
+        let [ann, bob] =
+            ["ann", "bob"].map(|name| account(name, "the same words", Scope::Read, 1).unwrap());
         assert!(ann.hash != bob.hash && ann.salt != bob.salt);
         assert!(is_of(Some(&ann), "the same words").unwrap());
         assert!(!is_of(Some(&ann), "the same word").unwrap());

@@ -40,6 +40,7 @@ impl From<ServerError> for Problem {
     fn from(error: ServerError) -> Self {
         let status = match &error {
             ServerError::Refused { .. } => StatusCode::CONFLICT,
+            ServerError::NotAllowed { .. } => StatusCode::FORBIDDEN,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())

@@ -23,7 +23,7 @@ use super::visitor::{From, Sent, SignedIn};
 use super::words::time;
 use crate::ServerError;
 use crate::admin::{
-    Administration, Judge, JudgedEntry, Keeping, KeepingEntry, Pace, Rights, SetKeeping,
+    Administration, Judge, JudgedEntry, Keeping, KeepingEntry, Pace, Rights, Scope, SetKeeping,
     WantedKeeping,
 };
 
@@ -184,7 +184,7 @@ fn page(rules: &Rules, id: &str, who: &SignedIn) -> Markup {
                 h2 { "What these rules would keep" }
                 p { (name(&wanted.to_string())) "." }
                 (list(judged))
-                (changing(id, &shown, who))
+                @if who.may(Scope::Administer) { (changing(id, &shown, who)) }
             }
             None => {
                 h2 { "What is kept now" }

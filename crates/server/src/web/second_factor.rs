@@ -77,7 +77,7 @@ pub(super) async fn begin(
     Sent(begin): Sent<Begin>,
 ) -> Result<Response, Problem> {
     entry::check_again(&shared, source, &who, begin.password).await?;
-    let secret = shared.sessions.new_secret(&who.cookie)?;
+    let secret = shared.state.web_sessions.new_secret(&who.cookie)?;
     Ok(secret_page(&shared, &who, &secret, false))
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn switch_on(
     who: SignedIn,
     Sent(first): Sent<FirstCode>,
 ) -> Result<Response, Problem> {
-    let Some(secret) = shared.sessions.shown_secret(&who.cookie) else {
+    let Some(secret) = shared.state.web_sessions.shown_secret(&who.cookie) else {
         return Ok(Redirect::to("/second-factor").into_response());
     };
     let (account, shown) = (who.account.clone(), secret.clone());
@@ -128,7 +128,7 @@ pub(super) async fn switch_on(
         let again = secret_page(&shared, &who, &secret, true);
         return Ok((StatusCode::FORBIDDEN, again).into_response());
     };
-    shared.sessions.end_others_of(&who.account, &who.cookie);
+    shared.state.web_sessions.end_others_of(&who.account, &who.cookie);
     let content = html! {
         p class="notice good" role="status" { "From now on signing in asks " (name(&who.account)) " for a code." }
         h2 { "Recovery codes" }
@@ -155,7 +155,7 @@ pub(super) async fn switch_off(
         Ok(())
     };
     shared.administer(who.actor(source), Pace::Quick, switch).await?;
-    shared.sessions.end_others_of(&who.account, &who.cookie);
+    shared.state.web_sessions.end_others_of(&who.account, &who.cookie);
     Ok(Redirect::to("/second-factor").into_response())
 }
 

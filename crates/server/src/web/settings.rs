@@ -49,6 +49,9 @@ pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     who: SignedIn,
 ) -> Result<Response, Problem> {
+    if !who.may(Scope::Administer) {
+        return Ok(who.page(&shared, "Settings", own()));
+    }
     let read = |on: &Administration<'_>| {
         let tokens = on.carry_out(&ListApiTokens {})?.tokens;
         let channels = on.carry_out(&ListChannels {})?.channels;
@@ -56,7 +59,8 @@ pub(super) async fn show(
     };
     let (tokens, channels, entries) = shared.read(Pace::Quick, read).await?;
     let content = html! {
-        p { a href="/second-factor" { "Your second factor" } }
+        (own())
+        p { a href="/people" { "People who sign in here" } }
         h2 { "Let a machine in" }
         (inviting(&who))
         h2 { "Tokens" }
@@ -69,6 +73,11 @@ pub(super) async fn show(
         (audit(&entries))
     };
     Ok(who.page(&shared, "Settings", content))
+}
+
+/// What everybody has who signs in.
+fn own() -> Markup {
+    html! { p { a href="/second-factor" { "Your second factor" } } }
 }
 
 fn inviting(who: &SignedIn) -> Markup {

@@ -9,9 +9,9 @@ use tokio::task::JoinSet;
 
 use super::WORKERS;
 use super::backoff::Backoff;
+use super::form_tokens::FormTokens;
 use super::guard::Hosts;
 use super::problem::Problem;
-use super::sessions::Sessions;
 use super::turn::Turn;
 use crate::ServerError;
 use crate::admin::{Administration, Carried, Command, Pace};
@@ -21,7 +21,7 @@ use crate::state::ServerState;
 
 pub(super) struct Shared {
     pub(super) state: Arc<ServerState>,
-    pub(super) sessions: Sessions,
+    pub(super) forms: FormTokens,
     pub(super) backoff: Backoff,
     pub(super) hosts: Hosts,
     /// Whose turn it is to measure the way here.
@@ -35,7 +35,7 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(state: Arc<ServerState>, names: Vec<String>) -> Result<Self, ServerError> {
         Ok(Self {
-            sessions: Sessions::new()?,
+            forms: FormTokens::new()?,
             turn: Turn::new()?,
             backoff: Backoff::default(),
             hosts: Hosts::new(&state.name, names),

@@ -56,7 +56,7 @@ fn check(
     is_begin: bool,
 ) -> Result<(), Refused> {
     let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
-    if !shared.sessions.is_token(&who.cookie, token) {
+    if !shared.forms.is_token(&who.cookie, token) {
         return Err(Refused(StatusCode::FORBIDDEN, "load the page again"));
     }
     if !shared.state.activities.entries().is_empty() {

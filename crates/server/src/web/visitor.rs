@@ -20,11 +20,12 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::problem::Problem;
-use super::sessions::Sessions;
 use super::shared::Shared;
 use crate::admin::Pace;
 use crate::auth::actor::Actor;
+use crate::auth::scope::Scope;
 use crate::bounds::source::Source;
+use crate::web_sessions::{Person, WebSessions};
 
 /// Browsers keep cookies of one name apart by host, not by port. A name that begins so has no other path, no
 /// domain, and never goes over plain HTTP.
@@ -48,12 +49,13 @@ pub(super) struct Visitor {
     pub(super) cookie: String,
     is_new: bool,
     /// Whose session the cookie is of.
-    account: Option<String>,
+    person: Option<Person>,
 }
 
 /// Somebody who is signed in.
 pub(super) struct SignedIn {
     pub(super) account: String,
+    scope: Scope,
     pub(super) cookie: String,
     /// For the forms that they are shown.
     pub(super) token: String,
@@ -98,21 +100,28 @@ fn cookie_in(shared: &Shared, parts: &Parts) -> Option<String> {
     values.next().filter(is_ours).map(str::to_owned)
 }
 
+/// In whose name somebody has something done in a browser. Administrators do there what no token may, such as making one:
+/// the pages ask them for the password again.
+pub(super) fn actor(account: &str, scope: Scope, source: Source) -> Actor {
+    let scope = if scope == Scope::Administer { Scope::Own } else { scope };
+    Actor { who: format!("{account} in a browser"), from: Some(source.to_string()), scope }
+}
+
 impl Visitor {
     fn of(shared: &Shared, parts: &Parts) -> Result<Self, Problem> {
         let known = cookie_in(shared, parts);
         let is_new = known.is_none();
-        let cookie = known.map_or_else(Sessions::new_cookie, Ok)?;
-        let account = shared.sessions.account(&cookie, shared.running_ns());
-        Ok(Self { cookie, is_new, account })
+        let cookie = known.map_or_else(WebSessions::new_cookie, Ok)?;
+        let person = shared.state.web_sessions.person(&cookie, shared.running_ns());
+        Ok(Self { cookie, is_new, person })
     }
 
     /// The same as somebody who is signed in; given back if they are not.
     pub(super) fn signed_in(self, shared: &Shared) -> Result<SignedIn, Self> {
-        match self.account {
-            Some(account) => {
-                let token = shared.sessions.token(&self.cookie);
-                Ok(SignedIn { account, cookie: self.cookie, token })
+        match self.person {
+            Some(Person { account, scope }) => {
+                let token = shared.forms.token(&self.cookie);
+                Ok(SignedIn { account, scope, cookie: self.cookie, token })
             }
             None => Err(self),
         }
@@ -121,7 +130,9 @@ impl Visitor {
     /// Whether they came by a link that still lets them look.
     pub(super) async fn looks(&self, shared: &Arc<Shared>) -> Result<bool, Problem> {
         let now_ns = shared.running_ns();
-        let Some(token) = shared.sessions.onlooker(&self.cookie, now_ns) else { return Ok(false) };
+        let Some(token) = shared.state.web_sessions.onlooker(&self.cookie, now_ns) else {
+            return Ok(false);
+        };
         let tokens = shared.read(Pace::Quick, |on| on.accounts.api_tokens()).await?;
         Ok(tokens.contains(&token))
     }
@@ -138,7 +149,21 @@ impl Visitor {
 impl SignedIn {
     /// In whose name something is done.
     pub(super) fn actor(&self, source: Source) -> Actor {
-        Actor { who: format!("{} in a browser", self.account), from: Some(source.to_string()) }
+        actor(&self.account, self.scope, source)
+    }
+
+    /// Whether they may have that done; what a page does not offer otherwise.
+    pub(super) fn may(&self, scope: Scope) -> bool {
+        self.scope >= scope
+    }
+
+    /// The same for a whole page.
+    ///
+    /// # Errors
+    /// 403.
+    pub(super) fn check(&self, scope: Scope) -> Result<(), Problem> {
+        let words = format!("That takes the right to {scope}, and you may {}.", self.scope);
+        if self.may(scope) { Ok(()) } else { Err(Problem::forbidden(&words)) }
     }
 
     /// A page for them.
@@ -188,7 +213,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Shared>> for Sent<T> {
             return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "The form came too slowly."));
         };
         match came {
-            Ok(Form(sent)) if shared.sessions.is_token(&cookie, &sent.token) => Ok(Self(sent.form)),
+            Ok(Form(sent)) if shared.forms.is_token(&cookie, &sent.token) => Ok(Self(sent.form)),
             _ => Err(Problem::forbidden(
                 "That form is too old, or none of this server's. Go back, load the page again, and send it once more.",
             )),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use holdall_format::{ObjectId, Record, RecordKind};
 use holdall_protocol::{CommitAnswer, Repository};
-use holdall_server::admin::{ListMachines, MakeWebCode};
+use holdall_server::admin::{ListMachines, MakeWebCode, Scope};
 use holdall_testkit::setting;
 
 use crate::raw;
@@ -48,7 +48,8 @@ impl Reader<'_> {
         let form = self.ask("GET", "/setup", "");
         let (_, token) = form.split_once("name=\"token\" value=\"").unwrap();
         let token = token.split('"').next().unwrap();
-        let code = self.world.admin(&MakeWebCode {}).unwrap().code;
+        let code =
+            self.world.admin(&MakeWebCode { name: None, scope: Scope::Administer }).unwrap().code;
         let password = "a long enough password";
         let body =
             format!("token={token}&code={}&name=ann&password={password}&again={password}", *code);

@@ -9,6 +9,7 @@ mod jobs;
 mod lab;
 mod machines;
 mod notify;
+mod people;
 mod prune;
 mod quota;
 mod remove;
@@ -79,6 +80,7 @@ enum Verb {
     BackupIdentity(identity::BackupArgs),
     RestoreIdentity(identity::RestoreArgs),
     WebCode(web_code::Args),
+    People(people::Args),
     ApiToken(api_token::Args),
     Audit(audit::Args),
     Jobs(jobs::Args),
@@ -109,6 +111,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Token(args) => token::run(&args, &data, app),
         Verb::BackupIdentity(args) => identity::backup(&args, &data, app),
         Verb::RestoreIdentity(args) => identity::restore(&args, &data, app),
+        Verb::People(args) => people::run(&args, &data, app),
         Verb::ApiToken(args) => api_token::run(&args, &data, app),
         Verb::Audit(args) => audit::run(&args, &data, app),
         Verb::Jobs(args) => jobs::run(&args, &data, app),

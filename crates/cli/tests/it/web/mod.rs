@@ -8,6 +8,7 @@ mod lab;
 mod monitoring;
 mod notices;
 mod pages;
+mod people;
 mod second_factor;
 mod storage;
 mod walked;
@@ -100,11 +101,15 @@ fn no_log_has_a_code_a_password_a_token_or_a_cookie() {
 }
 
 fn set_up(browser: &mut Browser, code: &str, password: &str) -> Answer {
+    set_up_as(browser, "ann", code, password)
+}
+
+fn set_up_as(browser: &mut Browser, name: &str, code: &str, password: &str) -> Answer {
     let token = browser.get("/setup").expect(200).token();
     let fields = [
         ("token", &*token),
         ("code", code),
-        ("name", "ann"),
+        ("name", name),
         ("password", password),
         ("again", password),
     ];

@@ -107,6 +107,8 @@ impl World {
             log: &self.log,
             actor: &self.actor,
             activities: None,
+            #[cfg(feature = "web")]
+            web_sessions: None,
             jobs: &self.jobs,
             job: None,
             should_stop: &self.should_stop,

@@ -1,4 +1,4 @@
-//! Those who are signed in, in memory alone: a server that starts again has everybody sign in again.
+//! Who is signed in to the pages, in memory alone: a server that starts again has everybody sign in again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
 use crate::ServerError;
-use crate::accounts::SECRET_LEN;
-use crate::admin::ApiToken;
+use crate::accounts::{ApiToken, SECRET_LEN};
 use crate::auth::identity::random;
+use crate::auth::scope::Scope;
 
 /// How long a session lives in which nothing is asked for.
 const IDLE_NS: i64 = 30 * MINUTE_NS;
@@ -21,10 +21,9 @@ const MINUTE_NS: i64 = 60 * 1_000_000_000;
 const MOST: usize = 100;
 
 /// All sessions of a server. Times are those of a clock that only runs.
-pub(super) struct Sessions {
+#[derive(Default)]
+pub(crate) struct WebSessions {
     open: Mutex<HashMap<[u8; 32], Session>>,
-    /// Makes the tokens of forms.
-    secret: Zeroizing<[u8; 32]>,
 }
 
 struct Session {
@@ -35,10 +34,18 @@ struct Session {
     shown_secret: Option<Zeroizing<[u8; SECRET_LEN]>>,
 }
 
+/// Somebody who signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Person {
+    pub(crate) account: String,
+    /// What they may have done.
+    pub(crate) scope: Scope,
+}
+
 /// Whose session it is.
 #[derive(Clone)]
 enum Who {
-    Administrator(String),
+    Person(Person),
     /// Who came by a link with that token.
     Onlooker(ApiToken),
 }
@@ -46,7 +53,7 @@ enum Who {
 impl Session {
     fn lives(&self, now_ns: i64) -> bool {
         let (idle_ns, longest_ns) = match self.who {
-            Who::Administrator(_) => (IDLE_NS, LONGEST_NS),
+            Who::Person(_) => (IDLE_NS, LONGEST_NS),
             Who::Onlooker(_) => (LOOK_NS, LOOK_NS),
         };
         now_ns.saturating_sub(self.seen_ns) < idle_ns
@@ -54,39 +61,21 @@ impl Session {
     }
 }
 
-impl Sessions {
-    pub(super) fn new() -> Result<Self, ServerError> {
-        let mut secret = Zeroizing::new([0; 32]);
-        random(&mut secret[..])?;
-        Ok(Self { open: Mutex::default(), secret })
-    }
-
+impl WebSessions {
     /// What a new cookie has: 256 random bits in hexadecimal.
-    pub(super) fn new_cookie() -> Result<String, ServerError> {
+    pub(crate) fn new_cookie() -> Result<String, ServerError> {
         let mut bytes = Zeroizing::new([0; 32]);
         random(&mut bytes[..])?;
         Ok(blake3::Hash::from_bytes(*bytes).to_hex().to_string())
     }
 
-    /// What a form carries that is shown to whoever has that cookie.
-    pub(super) fn token(&self, cookie: &str) -> String {
-        blake3::keyed_hash(&self.secret, cookie.as_bytes()).to_hex().to_string()
-    }
-
-    /// Whether a form was shown to whoever has that cookie.
-    pub(super) fn is_token(&self, cookie: &str, token: &str) -> bool {
-        let expected = self.token(cookie);
-        let (expected, token) = (expected.as_bytes(), token.as_bytes());
-        aws_lc_rs::constant_time::verify_slices_are_equal(expected, token).is_ok()
-    }
-
-    /// Begins an administrator's session, and gives its cookie.
-    pub(super) fn begin(&self, account: &str, now_ns: i64) -> Result<String, ServerError> {
-        self.begin_as(Who::Administrator(account.to_owned()), now_ns)
+    /// Begins the session of somebody who signed in, and gives its cookie.
+    pub(crate) fn begin(&self, person: Person, now_ns: i64) -> Result<String, ServerError> {
+        self.begin_as(Who::Person(person), now_ns)
     }
 
     /// Begins the session of somebody who may only look, as long as that token counts.
-    pub(super) fn begin_to_look(
+    pub(crate) fn begin_to_look(
         &self,
         token: ApiToken,
         now_ns: i64,
@@ -109,18 +98,18 @@ impl Sessions {
         Ok(cookie)
     }
 
-    /// The administrator whose session it is, which goes on.
-    pub(super) fn account(&self, cookie: &str, now_ns: i64) -> Option<String> {
+    /// Whose session it is, which goes on.
+    pub(crate) fn person(&self, cookie: &str, now_ns: i64) -> Option<Person> {
         match self.who(cookie, now_ns)? {
-            Who::Administrator(account) => Some(account),
+            Who::Person(person) => Some(person),
             Who::Onlooker(_) => None,
         }
     }
 
     /// The token of who may only look.
-    pub(super) fn onlooker(&self, cookie: &str, now_ns: i64) -> Option<ApiToken> {
+    pub(crate) fn onlooker(&self, cookie: &str, now_ns: i64) -> Option<ApiToken> {
         match self.who(cookie, now_ns)? {
-            Who::Administrator(_) => None,
+            Who::Person(_) => None,
             Who::Onlooker(token) => Some(token),
         }
     }
@@ -133,12 +122,12 @@ impl Sessions {
     }
 
     /// Ends a session.
-    pub(super) fn end(&self, cookie: &str) {
+    pub(crate) fn end(&self, cookie: &str) {
         self.open().remove(&id_of(cookie));
     }
 
     /// Makes the secret of a second factor, to be shown in a session, in the place of any that was shown there.
-    pub(super) fn new_secret(
+    pub(crate) fn new_secret(
         &self,
         cookie: &str,
     ) -> Result<Zeroizing<[u8; SECRET_LEN]>, ServerError> {
@@ -151,23 +140,32 @@ impl Sessions {
     }
 
     /// The secret that was shown in a session.
-    pub(super) fn shown_secret(&self, cookie: &str) -> Option<Zeroizing<[u8; SECRET_LEN]>> {
+    pub(crate) fn shown_secret(&self, cookie: &str) -> Option<Zeroizing<[u8; SECRET_LEN]>> {
         self.open().get(&id_of(cookie))?.shown_secret.clone()
     }
 
     /// Ends all sessions of an account but that one, in which nothing is shown any more.
-    pub(super) fn end_others_of(&self, account: &str, cookie: &str) {
+    pub(crate) fn end_others_of(&self, account: &str, cookie: &str) {
         let (own, mut open) = (id_of(cookie), self.open());
-        let is_of = |who: &Who| matches!(who, Who::Administrator(of) if of == account);
+        let is_of = |who: &Who| matches!(who, Who::Person(of) if of.account == account);
         open.retain(|id, session| *id == own || !is_of(&session.who));
         if let Some(session) = open.get_mut(&own) {
             session.shown_secret = None;
         }
     }
 
+    /// How many sessions are open of somebody, by the name of an account, or of the token of who may only look.
+    pub(crate) fn count(&self, name: &str, may_only_look: bool, now_ns: i64) -> usize {
+        let is_of = |who: &Who| match who {
+            Who::Person(person) => !may_only_look && person.account == name,
+            Who::Onlooker(token) => may_only_look && token.name == name,
+        };
+        self.open().values().filter(|one| one.lives(now_ns) && is_of(&one.who)).count()
+    }
+
     /// Ends all sessions of an account.
-    pub(super) fn end_all_of(&self, account: &str) {
-        let is_of = |who: &Who| matches!(who, Who::Administrator(of) if of == account);
+    pub(crate) fn end_all_of(&self, account: &str) {
+        let is_of = |who: &Who| matches!(who, Who::Person(of) if of.account == account);
         self.open().retain(|_, session| !is_of(&session.who));
     }
 
@@ -185,47 +183,57 @@ fn id_of(cookie: &str) -> [u8; 32] {
 mod tests {
     use super::*;
 
+    fn begin(sessions: &WebSessions, account: &str, now_ns: i64) -> String {
+        let person = Person { account: account.to_owned(), scope: Scope::Administer };
+        sessions.begin(person, now_ns).unwrap()
+    }
+
+    fn account(sessions: &WebSessions, cookie: &str, now_ns: i64) -> Option<String> {
+        sessions.person(cookie, now_ns).map(|person| person.account)
+    }
+
     #[test]
     fn a_session_ends_when_idle_and_after_half_a_day_at_the_latest() {
-        let sessions = Sessions::new().unwrap();
-        let cookie = sessions.begin("ann", 0).unwrap();
-        let account = |minutes: i64| sessions.account(&cookie, minutes * MINUTE_NS);
-        assert_eq!(account(29).as_deref(), Some("ann"));
-        assert_eq!(account(58).as_deref(), Some("ann"));
-        assert_eq!(account(88), None, "idle");
-        let cookie = sessions.begin("ann", 0).unwrap();
+        let sessions = WebSessions::default();
+        let cookie = begin(&sessions, "ann", 0);
+        let seen = |minutes: i64| account(&sessions, &cookie, minutes * MINUTE_NS);
+        assert_eq!(seen(29).as_deref(), Some("ann"));
+        assert_eq!(seen(58).as_deref(), Some("ann"));
+        assert_eq!(seen(88), None, "idle");
+        let cookie = begin(&sessions, "ann", 0);
         for minutes in (0..720).step_by(20) {
-            assert!(sessions.account(&cookie, minutes * MINUTE_NS).is_some(), "{minutes}");
+            assert!(account(&sessions, &cookie, minutes * MINUTE_NS).is_some(), "{minutes}");
         }
-        assert_eq!(sessions.account(&cookie, 720 * MINUTE_NS), None, "after half a day");
+        assert_eq!(account(&sessions, &cookie, 720 * MINUTE_NS), None, "after half a day");
     }
 
     #[test]
     fn sessions_end_one_by_one_and_all_of_an_account() {
-        let sessions = Sessions::new().unwrap();
-        let [ann, again, bob] = ["ann", "ann", "bob"].map(|name| sessions.begin(name, 0).unwrap());
+        let sessions = WebSessions::default();
+        let [ann, again, bob] = ["ann", "ann", "bob"].map(|name| begin(&sessions, name, 0));
         sessions.end(&ann);
-        assert_eq!(sessions.account(&ann, 1), None);
-        assert!(sessions.account(&again, 1).is_some());
+        assert_eq!(account(&sessions, &ann, 1), None);
+        assert!(account(&sessions, &again, 1).is_some());
         sessions.end_all_of("ann");
-        assert_eq!(sessions.account(&again, 1), None);
-        assert_eq!(sessions.account(&bob, 1).as_deref(), Some("bob"));
+        assert_eq!(account(&sessions, &again, 1), None);
+        assert_eq!(account(&sessions, &bob, 1).as_deref(), Some("bob"));
     }
 
     #[test]
-    fn a_form_is_good_for_one_cookie_and_there_are_only_so_many_sessions() {
-        let sessions = Sessions::new().unwrap();
-        let first = sessions.begin("ann", 0).unwrap();
-        let second = sessions.begin("ann", 1).unwrap();
-        let token = sessions.token(&first);
-        assert!(sessions.is_token(&first, &token) && !sessions.is_token(&second, &token));
-        assert!(
-            !sessions.is_token(&first, "") && !Sessions::new().unwrap().is_token(&first, &token)
-        );
+    fn there_are_only_so_many_sessions_and_those_that_live_are_counted() {
+        let sessions = WebSessions::default();
+        let first = begin(&sessions, "ann", 0);
+        let second = begin(&sessions, "ann", 1);
+        assert_eq!((sessions.count("ann", false, 1), sessions.count("ann", true, 1)), (2, 0));
         for at in 2..=MOST as i64 {
-            sessions.begin("bob", at).unwrap();
+            begin(&sessions, "bob", at);
         }
-        assert_eq!(sessions.account(&first, 200), None);
-        assert!(sessions.account(&second, 200).is_some());
+        assert_eq!(account(&sessions, &first, 200), None);
+        assert!(account(&sessions, &second, 200).is_some());
+        assert_eq!(
+            (sessions.count("ann", false, 200), sessions.count("bob", false, 200)),
+            (1, MOST - 1)
+        );
+        assert_eq!(sessions.count("ann", false, 200 + IDLE_NS), 0);
     }
 }
