@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use crate::admin::{
-    AddBandwidth, BandwidthEntry, BandwidthRule, Day, ListBandwidth, RemoveBandwidth,
+    AddBandwidth, BandwidthEntry, BandwidthRule, Day, ListBandwidth, RemoveBandwidth, Scope,
 };
 
 const MEGABYTE: f64 = 1e6;
@@ -44,14 +44,16 @@ pub(super) async fn show(
     let content = html! {
         p { "What all machines together may send in a second, and as many bytes that they may be sent; they share it evenly. The lowest \
              limit of the hour counts, by this server's clock. Without one, machines are as fast as they can." }
-        (list(&rules, &who.token))
-        h2 { "Another limit" }
-        (adding(&who.token))
+        (list(&rules, &who))
+        @if who.may(Scope::Administer) {
+            h2 { "Another limit" }
+            (adding(&who.token))
+        }
     };
     Ok(who.page(&shared, "Bandwidth", content))
 }
 
-fn list(rules: &[BandwidthEntry], token: &str) -> Markup {
+fn list(rules: &[BandwidthEntry], who: &SignedIn) -> Markup {
     if rules.is_empty() {
         return html! { p { "No limit." } };
     }
@@ -62,9 +64,11 @@ fn list(rules: &[BandwidthEntry], token: &str) -> Markup {
                     span {}
                     div {
                         p { (one.rule) }
-                        (form(&format!("/bandwidth/{}/remove", one.number), token, &html! {
-                            button class="quiet" { "Remove" }
-                        }))
+                        @if who.may(Scope::Administer) {
+                            (form(&format!("/bandwidth/{}/remove", one.number), &who.token, &html! {
+                                button class="quiet" { "Remove" }
+                            }))
+                        }
                     }
                 }
             }

@@ -14,7 +14,7 @@ use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use crate::admin::{
-    Administration, Command, LabEntry, LabTest, ListLab, MeasureLab, Pace, ShowLab,
+    Administration, Command, LabEntry, LabTest, ListLab, MeasureLab, Pace, Scope, ShowLab,
 };
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ pub(super) async fn list(
     let content = html! {
         p { "How fast the disk is that the backups lie on, measured by the server itself. It writes at most 512 MB, a tenth of \
              what is free, and nothing stays. It is not begun while a machine stores or reads, and ends when one begins." }
-        (beginning(&who.token))
+        @if who.may(Scope::Operate) { (beginning(&who.token)) }
         h2 { "Reports" }
         (report_list(&reports))
         @if reports.len() > 1 { (comparing(&reports)) }
