@@ -8,10 +8,12 @@ use holdall_engine::{Entry, Snapshot};
 use maud::{Markup, html};
 
 use super::{On, Place, address, entry_at};
-use crate::guard::SANDBOX;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
+/// A picture alone may do nothing. What a browser puts around it has styles of its own.
+const PICTURE: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'";
 /// How much of a text is shown.
 const TEXT_BYTES: u64 = 64 << 10;
 /// The front of a file that says whether it is a picture.
@@ -53,7 +55,7 @@ pub(crate) async fn picture(state: On, uri: Uri) -> Result<Response, Problem> {
         .await?;
     let kind = kind.ok_or_else(|| Problem::not_found("That is no picture."))?;
     let sent = super::download::plain(state, &uri).await?;
-    Ok(([(CONTENT_TYPE, kind), (CONTENT_SECURITY_POLICY, SANDBOX)], sent).into_response())
+    Ok(([(CONTENT_TYPE, kind), (CONTENT_SECURITY_POLICY, PICTURE)], sent).into_response())
 }
 
 /// The first bytes of a file.

@@ -125,17 +125,19 @@ fn results(shared: &Shared, pattern: &Patterns, run: &Run) -> Result<Markup, Pro
         @if found.is_empty() { p { "Nothing has such a name." } }
         @if let Some(unread) = unread { p class="notice bad" { "Not all could be read: " (name(&unread)) ". `holdall check` says more." } }
         @if !is_all { p class="notice look" { "There may be more: search for a longer name." } }
-        table {
-            thead { tr { th { "Path" } th { "" } th class="n" { "Size" } th { "Modified" } th class="n" { "Snapshots" } } }
-            tbody {
-                @for (path, one) in &found {
-                    @if let Some(snapshot) = newest_first.get(one.snapshot) {
-                        tr {
-                            td { a href=(address("at", snapshot, path)) { (shown(path)) } }
-                            td { (word(one.kind)) }
-                            td class="n" { @if one.kind != EntryKind::Directory { (size(one.size)) } }
-                            td { (times::modified(one.mtime)) }
-                            td class="n" { (one.snapshots) }
+        div class="wide" {
+            table {
+                thead { tr { th { "Path" } th { "" } th class="n" { "Size" } th { "Modified" } th class="n" { "Snapshots" } } }
+                tbody {
+                    @for (path, one) in &found {
+                        @if let Some(snapshot) = newest_first.get(one.snapshot) {
+                            tr {
+                                td { a href=(address("at", snapshot, path)) { (shown(path)) } }
+                                td { (word(one.kind)) }
+                                td class="n" { @if one.kind != EntryKind::Directory { (size(one.size)) } }
+                                td { (times::modified(one.mtime)) }
+                                td class="n" { (one.snapshots) }
+                            }
                         }
                     }
                 }

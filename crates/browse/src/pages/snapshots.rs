@@ -41,9 +41,11 @@ fn page(listing: &Listing, skipped: usize) -> Markup {
         (search::form(""))
         (problems(listing))
         @if all.is_empty() { p { "None yet." } }
-        table {
-            thead { tr { th { "Taken" } th { "Of" } th { "Host" } th class="n" { "Files" } th class="n" { "Size" } th { "Id" } } }
-            tbody { @for one in all.iter().rev().skip(skipped).take(LISTED) { (row(one)) } }
+        div class="wide" {
+            table {
+                thead { tr { th { "Taken" } th { "Of" } th { "Host" } th class="n" { "Files" } th class="n" { "Size" } th { "Id" } } }
+                tbody { @for one in all.iter().rev().skip(skipped).take(LISTED) { (row(one)) } }
+            }
         }
         @if older > 0 {
             p { a href=(format!("/?skip={}", skipped + LISTED)) { (count(older as u64)) " older ones" } }

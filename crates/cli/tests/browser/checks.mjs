@@ -49,7 +49,7 @@ export async function onPaper(page) {
     const ground = getComputedStyle(document.documentElement).backgroundColor;
     const problems = light(ground) < 0.99 ? [wrong(`the ground is ${ground}`)] : [];
     const drawn = [...document.querySelectorAll('h1, h2, p, td, li, a, .light, main svg')];
-    const hidden = (one) => one.closest('form, header, details') === null
+    const hidden = (one) => one.closest('form, header, nav, details') === null
       && (!one.checkVisibility() || one.getBoundingClientRect().height === 0);
     const pale = (one) => one.checkVisibility() && light(getComputedStyle(one).color) > 0.6;
     const cut = [...document.querySelectorAll('main *')].filter((one) => one.scrollWidth > one.clientWidth

@@ -18,7 +18,11 @@ async function toTop(page) {
 function stops(page) {
   return page.evaluate(() => {
     const all = document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]');
-    const isStop = (one) => one.type !== 'hidden' && !one.disabled && one.checkVisibility();
+    // Of choices that belong together one is a stop: arrows lead to the others.
+    const isChosen = (one) => one.checked
+      || !one.form.querySelector(`[type="radio"][name="${one.name}"]:checked`);
+    const isStop = (one) => one.type !== 'hidden' && !one.disabled && one.checkVisibility()
+      && (one.type !== 'radio' || isChosen(one));
     window.stops = [...all].filter(isStop);
     return window.stops.map((one) => one.outerHTML.slice(0, 120));
   });

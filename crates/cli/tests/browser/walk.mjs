@@ -1,51 +1,12 @@
 // Walks through the server's pages by keyboard, from the code to signing out, and judges each of them.
-//
-// The first line of standard input, JSON, says where to go. On standard output it asks in lines of JSON for what has to
-// happen elsewhere, waits for a line on standard input, and at its end reports.
 
-import { mkdirSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { createInterface } from 'node:readline/promises';
-
-import { asSent, onPaper, onScreen, SHAPES } from './checks.mjs';
 import { found } from './controls.mjs';
 import { follow, send, tabTo } from './keyboard.mjs';
+import { begun } from './report.mjs';
 import { watch } from './watch.mjs';
 
-const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const { site, code, password, packages, pictures, invited } = JSON.parse((await answers.next()).value);
-const require = createRequire(`${packages}/`);
-const { chromium } = require('playwright-core');
-const { AxeBuilder } = require('@axe-core/playwright');
-
-const report = { problems: [], pages: [], controls: [], painted_ms: 0 };
-const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
-
-async function ask(what) {
-  say(what);
-  await answers.next();
-}
-
-/** Judges the page that is shown, in every shape, and takes its pictures. */
-async function look(page, seen, name, status = 200) {
-  const add = (where, problems) => problems.forEach((problem) => report.problems.push({ where, ...problem }));
-  const picture = (shape) => page.screenshot({ path: `${pictures}/${name}-${shape}.png`, fullPage: true });
-  for (const shape of SHAPES) {
-    const where = `${shape.width}-${shape.scheme}`;
-    add(`${name}-${where}`, await onScreen(page, shape, AxeBuilder));
-    await picture(where);
-  }
-  add(`${name}-print`, await onPaper(page));
-  await picture('print');
-  await page.emulateMedia({ media: 'screen', colorScheme: 'light' });
-  add(name, await asSent(seen, status));
-  report.pages.push(name);
-}
-
-async function expect(page, words) {
-  const said = await page.locator('body').innerText();
-  if (!said.includes(words)) report.problems.push({ where: page.url(), kind: 'words', what: `no "${words}"` });
-}
+const { told, chromium, AxeBuilder, report, ask, look, expect, end } = await begun();
+const { site, code, password, invited } = told;
 
 async function begin(page, seen) {
   await page.goto(site);
@@ -194,8 +155,6 @@ async function painted(context) {
   return best;
 }
 
-rmSync(pictures, { recursive: true, force: true });
-mkdirSync(pictures, { recursive: true });
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 try {
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
@@ -221,5 +180,4 @@ try {
 } finally {
   await browser.close();
 }
-say(report);
-process.exit(0);
+end();

@@ -110,5 +110,6 @@ mod vanishing;
 mod vast_files;
 #[cfg(feature = "verdicts")]
 mod verdicts;
+mod walk;
 mod web;
 mod worth;

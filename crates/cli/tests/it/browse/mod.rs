@@ -12,6 +12,7 @@ mod place;
 mod searched;
 mod seen;
 mod stalled;
+mod walked;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
