@@ -6,8 +6,7 @@
 use std::net::SocketAddr;
 
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY,
 };
 use axum::http::{Method, Request, StatusCode};
 
@@ -19,15 +18,9 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; fram
 /// What comes out of a backup may do nothing, whatever it is, and is not of this site.
 pub(crate) const SANDBOX: &str = "default-src 'none'; sandbox; frame-ancestors 'self'";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// The headers of every answer that sets no others. Browsers tell the origin of a form to these pages alone.
-const HEADERS: [(HeaderName, &str); 6] = [
-    (CONTENT_SECURITY_POLICY, POLICY),
-    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (REFERRER_POLICY, "same-origin"),
-    (CACHE_CONTROL, "no-store"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-];
+/// What these pages say beside [`holdall_pages::HEADERS`]. Browsers tell the origin of a form to these pages alone.
+const HEADERS: [(HeaderName, &str); 2] =
+    [(CONTENT_SECURITY_POLICY, POLICY), (REFERRER_POLICY, "same-origin")];
 
 /// The names by which the pages may be reached, with the port.
 pub(crate) struct Hosts(Vec<String>);
@@ -82,9 +75,10 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
-/// Adds what every answer says.
+/// Adds what every answer says, unless it says otherwise.
 pub(crate) fn protect(headers: &mut HeaderMap) {
-    for (name, value) in HEADERS {
+    let of_all = holdall_pages::HEADERS.map(|(name, value)| (HeaderName::from_static(name), value));
+    for (name, value) in HEADERS.into_iter().chain(of_all) {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
 }

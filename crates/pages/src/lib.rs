@@ -38,6 +38,15 @@ pub const ICON: &str = include_str!("icon.svg");
 /// Where pages look for it.
 pub const ICON_PATH: &str = "/icon.svg";
 
+/// What every answer to a browser says, names in lower case, beside its policy and what it tells of where a link comes
+/// from: it is of the type that it says, nobody keeps it, and it shares nothing with pages of other sites.
+pub const HEADERS: [(&str, &str); 4] = [
+    ("x-content-type-options", "nosniff"),
+    ("cache-control", "no-store"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+];
+
 /// A name that somebody else chose: escaped, with what is unseen made visible, and apart from the direction in which the
 /// text around it is written.
 ///

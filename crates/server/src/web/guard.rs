@@ -6,8 +6,8 @@
 use std::net::IpAddr;
 
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
-    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY,
+    X_FRAME_OPTIONS,
 };
 use axum::http::uri::Authority;
 use axum::http::{Method, Request, StatusCode};
@@ -21,15 +21,11 @@ pub(super) const POLICY_WITH_SCRIPT: &str = "default-src 'none'; style-src 'self
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                       base-uri 'none'; frame-ancestors 'none'";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// What every answer says, unless it says otherwise.
-const HEADERS: [(HeaderName, &str); 7] = [
+/// What these pages say beside [`holdall_pages::HEADERS`].
+const HEADERS: [(HeaderName, &str); 3] = [
     (CONTENT_SECURITY_POLICY, POLICY),
-    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
     (REFERRER_POLICY, "no-referrer"),
-    (CACHE_CONTROL, "no-store"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
 /// The names by which browsers may reach this server.
@@ -89,9 +85,10 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).map(|value| value.to_str().unwrap_or("?"))
 }
 
-/// Adds what every answer says.
+/// Adds what every answer says, unless it says otherwise.
 pub(super) fn protect(headers: &mut HeaderMap) {
-    for (name, value) in HEADERS {
+    let of_all = holdall_pages::HEADERS.map(|(name, value)| (HeaderName::from_static(name), value));
+    for (name, value) in HEADERS.into_iter().chain(of_all) {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
 }
