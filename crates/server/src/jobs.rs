@@ -127,6 +127,8 @@ struct JobState {
     recent: Recent,
     /// What is not well of what it looked at.
     found: Option<String>,
+    /// Whether its turn came.
+    has_begun: bool,
 }
 
 struct Ended {
@@ -280,10 +282,22 @@ impl Job {
         self.lock().found.get_or_insert_with(|| what.chars().take(TEXT_MOST).collect());
     }
 
+    /// Its turn has come. Says whether it is to be done; not if it was cancelled while it waited.
+    pub(crate) fn begin(&self) -> bool {
+        let is_wanted = !self.should_stop.load(Ordering::Acquire);
+        self.lock().has_begun = is_wanted;
+        is_wanted
+    }
+
     /// It ended so.
     pub(crate) fn end(&self, result: Result<serde_json::Value, String>, now_ns: i64) {
         let was_stopped = self.should_stop.load(Ordering::Acquire);
+        let has_begun = self.lock().has_begun;
         let (outcome, error, answer) = match result {
+            _ if was_stopped && !has_begun => {
+                let words = "it was cancelled while it waited for its turn, and did nothing";
+                (Outcome::Cancelled, Some(words.to_owned()), None)
+            }
             _ if was_stopped => (Outcome::Cancelled, None, None),
             Ok(answer) => (Outcome::Done, None, Some(answer).filter(|answer| !answer.is_null())),
             Err(error) => (Outcome::Failed, Some(error.chars().take(TEXT_MOST).collect()), None),
@@ -368,13 +382,19 @@ mod tests {
         jobs.cancel(first.number(), 0).unwrap();
         assert!(first.should_stop.load(Ordering::Acquire));
         assert!(!second.should_stop.load(Ordering::Acquire));
+        assert!(!first.begin() && second.begin(), "it is not its turn any more");
         first.end(Err("it was told to stop".into()), 1);
-        assert_eq!(jobs.entry(1, 1).unwrap().outcome, Outcome::Cancelled);
+        let entry = jobs.entry(1, 1).unwrap();
+        assert_eq!(entry.outcome, Outcome::Cancelled);
+        assert!(entry.error.is_some_and(|words| words.contains("did nothing")));
         jobs.end_all();
         let third = begun(&jobs, "three");
-        for job in [second, third] {
+        for job in [&second, &third] {
             assert!(job.should_stop.load(Ordering::Acquire));
         }
+        second.end(Err("it was told to stop".into()), 1);
+        let entry = jobs.entry(2, 1).unwrap();
+        assert_eq!((entry.outcome, entry.error), (Outcome::Cancelled, None), "its turn had come");
     }
 
     #[test]

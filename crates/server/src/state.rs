@@ -365,7 +365,12 @@ impl ServerState {
         command: Command,
     ) -> Result<Result<Line, ServerError>, WireError> {
         let (inner, own) = (Arc::clone(self), Arc::clone(&job));
-        let carry_out = move || Ok(inner.administer_job(&own, |all| command.carry_out(&all)));
+        let carry_out = move || {
+            if !own.begin() {
+                return Ok(Err(ServerError::refused("the job was cancelled before its turn came")));
+            }
+            Ok(inner.administer_job(&own, |all| command.carry_out(&all)))
+        };
         let done = self.work.run(carry_out).await;
         let result = match &done {
             Ok((Ok(line), _)) => reply_of(line).map_err(|error| error.to_string()),

@@ -20,6 +20,9 @@ const MINUTE_NS: i64 = 60 * 1_000_000_000;
 /// Most sessions of a kind at once; of more, the one that was idle for longest ends.
 const MOST: usize = 100;
 
+/// What the cookie of who came by a link ends with, so that they are told to open it again once the session is over.
+pub(crate) const LINK_SUFFIX: &str = "-link";
+
 /// All sessions of a server. Times are those of a clock that only runs.
 #[derive(Default)]
 pub(crate) struct WebSessions {
@@ -84,7 +87,10 @@ impl WebSessions {
     }
 
     fn begin_as(&self, who: Who, now_ns: i64) -> Result<String, ServerError> {
-        let cookie = Self::new_cookie()?;
+        let mut cookie = Self::new_cookie()?;
+        if matches!(who, Who::Onlooker(_)) {
+            cookie.push_str(LINK_SUFFIX);
+        }
         let mut open = self.open();
         open.retain(|_, session| session.lives(now_ns));
         let kind = std::mem::discriminant(&who);

@@ -1,6 +1,6 @@
 //! Handing out invites.
 
-use holdall_format::PublicKey;
+use holdall_format::{MachineId, PublicKey};
 use holdall_protocol::Invite;
 use holdall_protocol::wire::is_repository_name;
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,10 @@ use zeroize::Zeroizing;
 
 use super::machine::{INVITE_LIFE_NS, InviteRow};
 use super::names::check_machine_name;
-use super::{Accounts, State};
+use super::{Accounts, State, lives};
 use crate::ServerError;
 use crate::auth::identity::random;
+use crate::auth::rights::Right;
 
 /// The longest that an invite may be accepted.
 const LIFE_MAX_NS: i64 = 30 * 24 * 60 * 60 * 1_000_000_000;
@@ -47,6 +48,26 @@ pub struct Invitation {
     #[cfg_attr(feature = "web", schema(value_type = String))]
     pub invite: Invite,
     /// When it lapses, in nanoseconds since 1970 UTC.
+    pub expires_ns: i64,
+}
+
+/// An invite that is open, as an administrator sees it. Times are in nanoseconds since 1970 UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct InviteEntry {
+    /// What it is called: the beginning of its hash, which lets nobody in.
+    pub id: String,
+    /// What the new machine is to be called; `None` for what it calls itself.
+    pub name: Option<String>,
+    /// The machine that gets a new key, by its name.
+    pub for_machine: Option<String>,
+    /// The repository, where the administrator chose it.
+    pub repository: Option<String>,
+    /// What the machine may do then.
+    pub right: Right,
+    /// When it was made.
+    pub made_ns: i64,
+    /// When it lapses.
     pub expires_ns: i64,
 }
 
@@ -96,7 +117,59 @@ impl Accounts {
     }
 }
 
+impl Accounts {
+    /// The invites that are open, the oldest first.
+    pub(crate) fn open_invites(&self) -> Vec<InviteEntry> {
+        let now = self.now_ns();
+        let state = self.state();
+        let mut open: Vec<_> =
+            state.open_invites(now).map(|(hash, row)| state.invite_entry(hash, row)).collect();
+        open.sort_by_key(|entry| entry.made_ns);
+        open
+    }
+
+    /// Forgets an invite that is open, by what it is called.
+    ///
+    /// # Errors
+    /// [`ServerError::Refused`] if there is none.
+    pub(crate) fn withdraw_invite(&self, id: &str) -> Result<InviteEntry, ServerError> {
+        let now = self.now_ns();
+        let mut state = self.state();
+        let found = state.open_invites(now).find(|(hash, _)| short(hash) == id);
+        let found = found.map(|(hash, row)| (*hash, state.invite_entry(hash, row)));
+        let (hash, entry) = found.ok_or_else(|| {
+            ServerError::refused(format!(
+                "no open invite is called {id:?}; `holdall admin invites` lists them"
+            ))
+        })?;
+        self.database.change(|changes| changes.drop_invite(&hash))?;
+        state.invites.remove(&hash);
+        Ok(entry)
+    }
+}
+
 impl State {
+    /// Those that nobody used, and that did not lapse.
+    fn open_invites(&self, now: i64) -> impl Iterator<Item = (&[u8; 32], &InviteRow)> {
+        let is_open = move |row: &InviteRow| {
+            row.used.is_none() && lives(row.created_ns, row.valid_for_ns, now)
+        };
+        self.invites.iter().filter(move |(_, row)| is_open(row))
+    }
+
+    fn invite_entry(&self, hash: &[u8; 32], row: &InviteRow) -> InviteEntry {
+        let machine = row.for_machine.and_then(|id| self.machines.get(&MachineId::from_bytes(id)));
+        InviteEntry {
+            id: short(hash),
+            name: row.name.clone(),
+            for_machine: machine.map(|machine| machine.name.clone()),
+            repository: row.repository.clone(),
+            right: machine.map(|machine| machine.right).unwrap_or_default(),
+            made_ns: row.created_ns,
+            expires_ns: row.created_ns.saturating_add(row.valid_for_ns),
+        }
+    }
+
     fn invite_row(&self, request: &InviteRequest, now: i64) -> Result<InviteRow, ServerError> {
         if let Some(name) = request.name.as_deref() {
             check_machine_name(name)?;
@@ -183,6 +256,11 @@ fn valid_for_ns(asked_s: Option<u64>) -> Result<i64, ServerError> {
     asked_ns.filter(|asked| (1..=LIFE_MAX_NS).contains(asked)).ok_or_else(|| {
         ServerError::refused("an invite may be valid for at least a second and at most 30 days")
     })
+}
+
+/// What an invite is called: 32 bits of its hash, in hexadecimal.
+fn short(hash: &[u8; 32]) -> String {
+    hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Under what an invite's secret is remembered.

@@ -69,7 +69,7 @@ pub(crate) use bandwidth::in_force as bandwidth_in_force;
 pub use bandwidth::{BandwidthRule, Day};
 pub use channels::{Channel, ChannelEntry};
 pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry};
-pub use invite::{Invitation, InviteRequest};
+pub use invite::{Invitation, InviteEntry, InviteRequest};
 #[cfg(test)]
 use pairing::Account;
 pub(crate) use retention_alarm::RetentionWatch;

@@ -10,10 +10,10 @@ use super::command::{AdminCommand, Carried, Pace};
 #[cfg(feature = "web")]
 use super::described::Described;
 use super::entries::{
-    AlsoRepair, ApiTokens, Audit, BandwidthRules, Channels, Deletions, IssuedApiToken, IssuedToken,
-    IssuedWebCode, JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport, LabReports,
-    Machines, People, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs,
-    Scrubbed, Sessions, Snapshots, Storage, Thinning,
+    AlsoRepair, ApiTokens, Audit, BandwidthRules, Channels, Deletions, Invites, IssuedApiToken,
+    IssuedToken, IssuedWebCode, JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport,
+    LabReports, Machines, People, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed,
+    Runs, Scrubbed, Sessions, Snapshots, Storage, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -146,6 +146,19 @@ commands! {
         #[serde(flatten)]
         request: InviteRequest,
     }: "invite", Quick, Administer, "invite" Invitation, |on, asked| on.invite(&asked.request);
+
+    /// Lists the invites that are open, the oldest first.
+    ListInvites {}: "invites", Quick, Read, "invites" Invites, |on, _asked| {
+        Ok(Invites { invites: on.accounts.open_invites() })
+    };
+
+    /// Takes an invite back that is open, and tells which it was.
+    WithdrawInvite {
+        /// What it is called.
+        id: String,
+    }: "withdraw-invite", Quick, Administer, "invites" Invites, |on, asked| {
+        Ok(Invites { invites: vec![on.accounts.withdraw_invite(&asked.id)?] })
+    };
 
     /// Lists all machines, by name.
     ListMachines {}: "machines", Quick, Read, "machines" Machines, |on, _asked| {

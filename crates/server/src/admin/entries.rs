@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::accounts::{
-    ApiToken, AuditEntry, BandwidthRule, ChannelEntry, Deletion, Going, KeepingEntry, MachineEntry,
-    RunEntry,
+    ApiToken, AuditEntry, BandwidthRule, ChannelEntry, Deletion, Going, InviteEntry, KeepingEntry,
+    MachineEntry, RunEntry,
 };
 
 /// Limits of what machines send and are sent.
@@ -231,6 +231,14 @@ pub struct IssuedApiToken {
 pub struct ApiTokens {
     /// By name.
     pub tokens: Vec<ApiToken>,
+}
+
+/// Invites that are open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct Invites {
+    /// The oldest first.
+    pub invites: Vec<InviteEntry>,
 }
 
 /// Who signs in by a browser, or looks on there.

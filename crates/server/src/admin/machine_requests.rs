@@ -41,6 +41,7 @@ impl Administration<'_> {
         let ids = ids.into_iter().collect();
         let deletion = self.accounts.ask_deletion(name, ids, None, None)?;
         self.log(&format!("deletion {} of {name} was requested by its machine", deletion.number));
+        self.note_asked("forget", &deletion);
         Ok(waiting(deletion))
     }
 
@@ -77,7 +78,20 @@ impl Administration<'_> {
             "deletion {} of {name} was requested by its machine: {} blocks were compacted",
             deletion.number, superseded.blocks
         ));
+        self.note_asked("supersede", &deletion);
         Ok(Superseding { blocks: superseded.blocks, waiting: Some(waiting(deletion)) })
+    }
+
+    /// Notes what a machine has asked for. There are only so many deletions that wait, so that it cannot have older entries
+    /// forgotten: what is refused is in the log alone.
+    fn note_asked(&self, what: &str, deletion: &Deletion) {
+        let fields = serde_json::json!({
+            "repository": deletion.repository,
+            "deletion": deletion.number,
+            "snapshots": deletion.snapshots.len(),
+            "blocks": deletion.superseded.map_or(0, |superseded| superseded.blocks),
+        });
+        self.note(what, &fields, None);
     }
 
     /// Applies rules and deletions that are due, and prunes.

@@ -58,8 +58,8 @@ use crate::stores::Stores;
 use crate::{LogSink, ServerError};
 
 pub use crate::accounts::{
-    ApiToken, AuditEntry, BandwidthRule, Channel, ChannelEntry, Day, Deletion, Going, Keeping,
-    KeepingEntry, MachineEntry, Removal, RunEntry,
+    ApiToken, AuditEntry, BandwidthRule, Channel, ChannelEntry, Day, Deletion, Going, InviteEntry,
+    Keeping, KeepingEntry, MachineEntry, Removal, RunEntry,
 };
 pub use crate::activity::SessionEntry;
 pub use crate::jobs::{JobEntry, JobLine, JobProgress, JobSteps, Outcome};
@@ -70,12 +70,12 @@ pub(crate) use command::Carried;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
     AddBandwidth, BackupIdentity, Cancel, CancelJob, CompareLab, EndSession, EndSessions, Forget,
-    Invite, Judge, ListApiTokens, ListAudit, ListBandwidth, ListChannels, ListDeletions, ListJobs,
-    ListKeeping, ListLab, ListMachines, ListPeople, ListRepositories, ListRuns, ListSessions,
-    ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, MeasureLab, Only, Prune, Remove,
-    RemoveBandwidth, RemoveChannel, RemovePerson, Rename, Resume, Revoke, RevokeApiToken, Rights,
-    Scrub, SetChannel, SetKeeping, SetQuota, ShowJob, ShowLab, ShowStorage, TestChannel, Thin,
-    WantedKeeping,
+    Invite, Judge, ListApiTokens, ListAudit, ListBandwidth, ListChannels, ListDeletions,
+    ListInvites, ListJobs, ListKeeping, ListLab, ListMachines, ListPeople, ListRepositories,
+    ListRuns, ListSessions, ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, MeasureLab, Only,
+    Prune, Remove, RemoveBandwidth, RemoveChannel, RemovePerson, Rename, Resume, Revoke,
+    RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota, ShowJob, ShowLab, ShowStorage,
+    TestChannel, Thin, WantedKeeping, WithdrawInvite,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -84,7 +84,7 @@ pub(crate) use commands::{described, is_command};
 #[cfg(feature = "web")]
 pub(crate) use described::Described;
 pub use entries::{
-    AlsoRepair, ApiTokens, Audit, BandwidthEntry, BandwidthRules, Channels, Deletions,
+    AlsoRepair, ApiTokens, Audit, BandwidthEntry, BandwidthRules, Channels, Deletions, Invites,
     IssuedApiToken, IssuedToken, IssuedWebCode, JobList, JudgedEntry, Judgement, Keepings,
     LabComparison, LabEntry, LabReport, LabReports, Machines, People, PersonEntry, Pruned,
     PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs, Scrubbed,

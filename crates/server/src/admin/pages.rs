@@ -38,6 +38,15 @@ impl Administration<'_> {
                 "no token may do what makes somebody an administrator",
             ));
         }
+        // At a terminal it is renewed so, by scripts; a page or two at once take no token from who has it.
+        let is_there = || {
+            Ok::<_, ServerError>(self.accounts.api_tokens()?.iter().any(|one| one.name == *name))
+        };
+        if !self.actor.is_terminal() && is_there()? {
+            return Err(ServerError::refused(format!(
+                "a token is called {name:?} already: revoke it first, or choose another name"
+            )));
+        }
         let token = self.accounts.make_api_token(name, *scope, *valid_for_s)?;
         self.log(&format!("made a token for programs, {name:?}"));
         Ok(IssuedApiToken { token, addresses: reachable_at(self.listen) })

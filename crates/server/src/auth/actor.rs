@@ -1,6 +1,7 @@
 //! Who has something done, for the audit log, and how far they may go.
 
 use super::scope::Scope;
+use crate::bounds::source::Source;
 
 /// Who has something done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,9 +21,13 @@ impl Actor {
     }
 
     /// Whether it is whoever may write the data folder, who can do all of it anyway.
-    #[cfg(feature = "web")]
     pub(crate) fn is_terminal(&self) -> bool {
         *self == Self::terminal()
+    }
+
+    /// A machine, with an invite or an administrator's token.
+    pub(crate) fn machine(name: &str, source: Source) -> Self {
+        Self { who: format!("machine {name}"), from: Some(source.to_string()), scope: Scope::Own }
     }
 
     /// The server by itself, and a machine's request that names no administrator.

@@ -28,6 +28,9 @@ const MAX_LETTERS: usize = 300;
 pub(crate) enum Whose {
     /// Those of all keys that are not paired, or not any more, and of who shows none.
     Strangers,
+    /// Those of who signs in by a browser, and is not let in.
+    #[cfg(feature = "web")]
+    Browsers,
     /// Those of a repository's machine and its recovery kits.
     Repository(String),
     /// No failures: snapshots and readings of a repository.
@@ -123,6 +126,8 @@ impl FailureLog {
 impl Whose {
     fn most_lines(&self) -> u32 {
         match self {
+            #[cfg(feature = "web")]
+            Self::Browsers => 1,
             Self::Strangers | Self::Listener => 1,
             Self::Repository(_) | Self::Sessions(_) => LINES_OF_MACHINE,
         }
@@ -155,6 +160,10 @@ impl Untold {
         let several = match whose {
             Whose::Strangers if count == 1 => "refused a request of an unpaired key".to_owned(),
             Whose::Strangers => format!("refused {count} requests of unpaired keys"),
+            #[cfg(feature = "web")]
+            Whose::Browsers if count == 1 => "refused a sign-in in a browser".to_owned(),
+            #[cfg(feature = "web")]
+            Whose::Browsers => format!("refused {count} sign-ins in a browser"),
             Whose::Repository(_) | Whose::Sessions(_) | Whose::Listener if count == 1 => {
                 return what;
             }

@@ -83,7 +83,7 @@ async fn dispatch(
     puts: &Puts,
 ) -> Result<Response<Answer>, WireError> {
     let (name, verb) = match route {
-        Route::Pair => return pairing::pair(state, key, body).await,
+        Route::Pair => return pairing::pair(state, key, source, body).await,
         Route::Lab(verb) => return lab::answer(state, key, verb, body).await,
         Route::Repository { name, verb } => (name, verb),
     };

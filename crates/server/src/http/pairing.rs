@@ -7,18 +7,22 @@ use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::{Frames, PairAnswer, PairRequest, Route, WireError};
 use hyper::Response;
 use hyper::body::Incoming;
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::body::Answer;
 use super::read_body::{read_body, wipe};
 use super::respond::{JSON, respond};
+use crate::auth::actor::Actor;
 use crate::auth::rights::Role;
+use crate::bounds::source::Source;
 use crate::state::ServerState;
 
 /// Gives a key the account that its invite is for.
 pub(super) async fn pair(
     state: &Arc<ServerState>,
     key: PublicKey,
+    source: Source,
     body: &mut Option<Incoming>,
 ) -> Result<Response<Answer>, WireError> {
     let reading = read_body(state, &key, body, Route::Pair.verb().max_body_bytes);
@@ -44,7 +48,14 @@ pub(super) async fn pair(
         }
         let is_stored = |name: &str| inner.stores.is_stored(name);
         let (name, former) = (&request.name, former.as_ref());
-        Ok(inner.accounts.pair(&secret, key, name, former, is_stored)?)
+        let account = inner.accounts.pair(&secret, key, name, former, is_stored)?;
+        if !was_paired {
+            let fields =
+                json!({ "machine": account.machine.to_string(), "repository": account.repository });
+            let actor = Actor::machine(&account.name, source);
+            inner.administer(&actor, |on| on.note("pair", &fields, None));
+        }
+        Ok(account)
     };
     let (account, _) = state.work.run(call).await?;
     if !was_paired {

@@ -327,13 +327,13 @@ impl RepositoryRequest<'_> {
         wipe(body.bytes);
         let (token, named) = decoded?;
         let (state, permit, slot) = (Arc::clone(self.state), self.permit, self.slot);
+        let source = self.source;
         let allowed = move || {
             let (name, _slot) = (state.accounts.current_name(permit.repository()), slot);
             permit.check_again(&state.accounts.role(&permit.key()), &name)?;
             state.accounts.check_token(&token, &name)?;
-            Ok(state.administer(&Actor::server(), |administration| {
-                call(administration, &name, named)
-            })?)
+            let actor = Actor::machine(&state.accounts.shown(&permit.key()), source);
+            Ok(state.administer(&actor, |administration| call(administration, &name, named))?)
         };
         let (answer, _) = self.state.work.run(allowed).await?;
         Ok(respond(BYTES, Frames::plain(answer), None))

@@ -54,10 +54,20 @@ pub(super) async fn welcome(shared: &Arc<Shared>, visitor: &Visitor) -> Response
         Ok((Err(error), _)) => return Problem::from(error).into_response(),
         Err(error) => return Problem::from(error).into_response(),
     };
-    let page = match is_begun {
-        true => shared.open_page("Sign in", sign_in_form(shared, visitor, None)),
-        false => shared.open_page("This is a holdall server", how_to_begin()),
+    let (title, content) = match is_begun {
+        true => ("Sign in", sign_in_form(shared, visitor, None)),
+        false => ("This is a holdall server", how_to_begin()),
     };
+    let content = html! {
+        @if visitor.came_by_link() {
+            p class="notice look" {
+                "This browser was let in by a link. The server started anew since, or the link was revoked: open the link "
+                "again, or ask for another one."
+            }
+        }
+        (content)
+    };
+    let page = shared.open_page(title, content);
     visitor.remember(shared, page)
 }
 
@@ -295,8 +305,8 @@ async fn check_person(
     };
     let (scope, _) = shared.stretching.run(move || Ok(check())).await?;
     let Some(scope) = scope? else {
-        let what = "sign-in in a browser: wrong name, password or code";
-        shared.state.failures.note(Whose::Strangers, Some(source), what);
+        let what = "wrong name, password or code";
+        shared.state.failures.note(Whose::Browsers, Some(source), what);
         return Err(wrong());
     };
     shared.backoff.forget(name, source);

@@ -22,6 +22,7 @@ mod bandwidth;
 mod entry;
 mod form_tokens;
 mod guard;
+mod invites;
 mod jobs;
 mod lab;
 mod live;
@@ -127,7 +128,8 @@ impl Web {
                 speed::SCRIPT_PATH,
                 get(|| file("text/javascript; charset=utf-8", speed::SCRIPT)),
             )
-            .route("/invites", post(settings::invite))
+            .route("/invites", post(invites::make))
+            .route("/invites/withdraw", post(invites::withdraw))
             .route("/look/{token}", get(look::begin))
             .route("/deletions/{number}/cancel", post(machine::cancel))
             .route("/metrics", get(metrics::show))

@@ -1,6 +1,6 @@
 //! Who may come: machines by invite, programs and a family by tokens; and who had what changed.
 //!
-//! A token or an invite is shown once, in the answer to the form that made it.
+//! A token is shown once, in the answer to the form that made it.
 
 use std::sync::Arc;
 
@@ -12,20 +12,18 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::entry;
+use super::invites;
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use super::words::time;
-use crate::accounts::InviteRequest;
 use crate::admin::{
-    Administration, ApiToken, AuditEntry, ChannelEntry, Invite, ListApiTokens, ListAudit,
-    ListChannels, MakeApiToken, Pace, RevokeApiToken, Scope, TestChannel,
+    Administration, ApiToken, AuditEntry, ChannelEntry, ListApiTokens, ListAudit, ListChannels,
+    ListInvites, MakeApiToken, Pace, RevokeApiToken, Scope, TestChannel,
 };
 
 /// Entries of the audit log that are shown.
 const ENTRIES: usize = 100;
-/// How long an invite from a page is good: time to walk to the machine.
-const INVITE_S: u64 = 3600;
 
 #[derive(Deserialize)]
 pub(super) struct NewToken {
@@ -39,12 +37,6 @@ pub(super) struct Named {
     name: String,
 }
 
-#[derive(Deserialize)]
-pub(super) struct NewMachine {
-    machine: String,
-    password: Zeroizing<String>,
-}
-
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
     who: SignedIn,
@@ -54,15 +46,20 @@ pub(super) async fn show(
     }
     let read = |on: &Administration<'_>| {
         let tokens = on.carry_out(&ListApiTokens {})?.tokens;
+        let invites = on.carry_out(&ListInvites {})?.invites;
         let channels = on.carry_out(&ListChannels {})?.channels;
-        Ok((tokens, channels, on.carry_out(&ListAudit { before: None, most: ENTRIES })?.entries))
+        Ok((
+            tokens,
+            invites,
+            channels,
+            on.carry_out(&ListAudit { before: None, most: ENTRIES })?.entries,
+        ))
     };
-    let (tokens, channels, entries) = shared.read(Pace::Quick, read).await?;
+    let (tokens, invites, channels, entries) = shared.read(Pace::Quick, read).await?;
     let content = html! {
         (own())
         p { a href="/people" { "People who sign in here" } }
-        h2 { "Let a machine in" }
-        (inviting(&who))
+        (invites::section(&invites, &who))
         h2 { "Tokens" }
         p { "For programs such as Prometheus, and for who may only look. A token is shown once." }
         (token_list(&tokens, &who.token))
@@ -78,15 +75,6 @@ pub(super) async fn show(
 /// What everybody has who signs in.
 fn own() -> Markup {
     html! { p { a href="/second-factor" { "Your second factor" } } }
-}
-
-fn inviting(who: &SignedIn) -> Markup {
-    let fields = html! {
-        (field("machine", "What the machine is called", "off"))
-        (entry::once_more("password", who))
-        button { "Make an invite" }
-    };
-    form("/invites", &who.token, &fields)
 }
 
 fn token_list(tokens: &[ApiToken], token: &str) -> Markup {
@@ -220,30 +208,4 @@ pub(super) async fn test_channel(
         p { a href="/settings" { "Back to the settings" } }
     };
     Ok(who.page(&shared, "A trial", content))
-}
-
-/// Makes an invite, and shows it once.
-pub(super) async fn invite(
-    State(shared): State<Arc<Shared>>,
-    From(source): From,
-    who: SignedIn,
-    Sent(new): Sent<NewMachine>,
-) -> Result<Response, Problem> {
-    entry::check_again(&shared, source, &who, new.password).await?;
-    let called = new.machine.trim().to_owned();
-    let request = InviteRequest {
-        name: Some(called.clone()),
-        valid_for_s: Some(INVITE_S),
-        ..InviteRequest::default()
-    };
-    let made = shared.ask(who.actor(source), Invite { request }).await?;
-    let text = made.invite.to_text();
-    let content = html! {
-        p { "For " (name(&called)) ", good once, until " (time(made.expires_ns)) ". Run on that machine:" }
-        p { code { "holdall pair " (text.as_str()) } }
-        @if let Some(code) = holdall_pages::qr_code(&text, "The invite as a code to scan") { (code) }
-        p { "Whoever has it may let one machine in. It is shown this once." }
-        p { a href="/settings" { "Back to the settings" } }
-    };
-    Ok(who.page(&shared, "An invite", content))
 }

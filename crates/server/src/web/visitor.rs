@@ -25,7 +25,7 @@ use crate::admin::Pace;
 use crate::auth::actor::Actor;
 use crate::auth::scope::Scope;
 use crate::bounds::source::Source;
-use crate::web_sessions::{Person, WebSessions};
+use crate::web_sessions::{LINK_SUFFIX, Person, WebSessions};
 
 /// Browsers keep cookies of one name apart by host, not by port. A name that begins so has no other path, no
 /// domain, and never goes over plain HTTP.
@@ -95,8 +95,10 @@ fn cookie_in(shared: &Shared, parts: &Parts) -> Option<String> {
     let pairs =
         lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let mut values = pairs.filter(|(key, _)| *key == name).map(|(_, value)| value);
-    let is_ours =
-        |value: &&str| value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_ours = |value: &&str| {
+        let random = value.strip_suffix(LINK_SUFFIX).unwrap_or(value);
+        random.len() == 64 && random.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
     values.next().filter(is_ours).map(str::to_owned)
 }
 
@@ -125,6 +127,11 @@ impl Visitor {
             }
             None => Err(self),
         }
+    }
+
+    /// Whether they came by a link once, whether or not it still counts.
+    pub(super) fn came_by_link(&self) -> bool {
+        self.cookie.ends_with(LINK_SUFFIX)
     }
 
     /// Whether they came by a link that still lets them look.

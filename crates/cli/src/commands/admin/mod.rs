@@ -5,6 +5,7 @@ mod audit;
 mod bandwidth;
 mod deletions;
 mod identity;
+mod invites;
 mod jobs;
 mod lab;
 mod machines;
@@ -61,6 +62,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Machines(machines::Args),
+    Invites(invites::Args),
     Runs(runs::Args),
     Rights(rights::Args),
     Revoke(revoke::Args),
@@ -94,6 +96,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     let data = data_folder(args.data)?;
     match args.verb {
         Verb::Machines(args) => machines::run(&args, &data, app),
+        Verb::Invites(args) => invites::run(&args, &data, app),
         Verb::Runs(args) => runs::run(&args, &data, app),
         Verb::Rights(args) => rights::run(&args, &data, app),
         Verb::Revoke(args) => revoke::run(&args, &data, app),

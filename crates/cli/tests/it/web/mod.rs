@@ -4,6 +4,7 @@ mod api;
 mod bandwidth;
 mod client;
 mod ended;
+mod invites;
 mod lab;
 mod monitoring;
 mod notices;
@@ -91,7 +92,9 @@ fn no_log_has_a_code_a_password_a_token_or_a_cookie() {
     let log = std::fs::read_to_string(&log).expect("a log");
     assert!(log.contains("somebody became an administrator in a browser"), "{log}");
     assert!(
-        log.contains("from 127.0.0.1: sign-in in a browser: wrong name, password or code"),
+        log.contains(
+            "refused a sign-in in a browser, from 127.0.0.1: wrong name, password or code"
+        ),
         "{log}"
     );
     let (_, value) = cookie.split_once('=').expect("a pair");
