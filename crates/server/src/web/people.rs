@@ -57,16 +57,19 @@ pub(super) async fn show(
 
 fn list(people: &[PersonEntry]) -> Markup {
     html! {
-        table {
-            thead { tr { th { "Name" } th { "May" } th { "Second factor" } th { "Signed in" } th { "Now" } } }
-            tbody {
-                @for one in people {
-                    tr {
-                        td { (name(&one.name)) }
-                        td { @if one.scope == Scope::Look { "look on, by a link" } @else { (one.scope) } }
-                        td { @if one.second_factor { "on" } @else { "off" } }
-                        td { @if let Some(ns) = one.signed_in_ns { (time(ns)) } @else { "never" } }
-                        td { (counted(one.sessions as u64, "session")) }
+        ul class="lights" {
+            @for one in people {
+                li {
+                    span {}
+                    div {
+                        strong { (name(&one.name)) }
+                        p {
+                            @if one.scope == Scope::Look { "Looks on, by a link" }
+                            @else { "May " (one.scope) ", second factor " @if one.second_factor { "on" } @else { "off" } }
+                            "; " (counted(one.sessions as u64, "session")) " open"
+                            @if let Some(ns) = one.signed_in_ns { ", signed in last " (time(ns)) }
+                            "."
+                        }
                     }
                 }
             }

@@ -49,7 +49,11 @@ fn people_are_listed_signed_out_and_removed_by_command_page_and_program() {
     sign_in(&mut bobs, "bob", OF_BOB).expect(303);
 
     let page = ann.get("/people").expect(200);
-    assert!(page.body.contains("<bdi>bob</bdi>") && page.body.contains("look on"), "{}", page.body);
+    assert!(
+        page.body.contains("<bdi>bob</bdi>") && page.body.contains("Looks on"),
+        "{}",
+        page.body
+    );
     let token = page.token();
     let mut change = |what, password| {
         let fields =
