@@ -17,6 +17,7 @@ mod components;
 mod deny;
 mod fuzz;
 mod layers;
+mod named_tests;
 mod report;
 mod test;
 mod thin;

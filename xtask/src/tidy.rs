@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::named_tests::{self, DOCUMENT};
 use crate::root;
 
 /// A file longer than this wants to be a folder.
@@ -19,11 +20,18 @@ pub(crate) fn run() -> Result<()> {
     let mut files = Vec::new();
     collect(&root, &mut files)?;
     let mut problems = Vec::new();
+    let mut sources = Vec::new();
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {file:?}"))?;
         let name = file.strip_prefix(&root).unwrap_or(file).display().to_string();
         problems.extend(problems_in(&name, &text).into_iter().map(|what| format!("{name}:{what}")));
+        if name.ends_with(".rs") {
+            sources.push((PathBuf::from(name), text));
+        }
     }
+    let document = fs::read_to_string(root.join(DOCUMENT)).context(DOCUMENT)?;
+    let gone = named_tests::missing(&document, &sources);
+    problems.extend(gone.into_iter().map(|what| format!("{DOCUMENT}:{what}")));
     for problem in &problems {
         println!("{problem}");
     }

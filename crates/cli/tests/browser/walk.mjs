@@ -111,6 +111,17 @@ async function tokens(page, seen, browser) {
   await family.close();
 }
 
+async function people(page, seen) {
+  await follow(page, 'a[href="/people"]');
+  await look(page, seen, 'people');
+  await send(page, [['#name', 'bob'], ['#scope', 'o'], ['#new-password', password]]);
+  await look(page, seen, 'person');
+  await follow(page, 'nav a[href="/settings"]');
+  await follow(page, 'a[href="/password"]');
+  await look(page, seen, 'own-password');
+  await follow(page, 'nav a[href="/settings"]');
+}
+
 async function secondFactor(page, seen) {
   await follow(page, 'a[href="/second-factor"]');
   await look(page, seen, 'second-factor');
@@ -168,6 +179,7 @@ try {
   await limit(page, seen);
   await tokens(page, seen, browser);
   await secondFactor(page, seen);
+  await people(page, seen);
   await lockOut(page, seen);
   await page.goto(`${site}/nothing`);
   await look(page, seen, 'problem', 404);

@@ -23,8 +23,6 @@ use crate::web_sessions::Person;
 
 /// Under what attempts at a code are counted; no account can be called so.
 const CODES: &str = "";
-/// Most characters of a password.
-const PASSWORD_MOST: usize = 1000;
 
 #[derive(Deserialize)]
 pub(super) struct Credentials {
@@ -137,15 +135,11 @@ pub(super) async fn set_up(
     Sent(new): Sent<NewAccount>,
 ) -> Response {
     let name = new.name.trim().to_owned();
-    let length = new.password.chars().count();
+    let names = [&*name, &shared.state.name];
     let wrong = if check_person_name(&name).is_err() {
         Some(format!("Choose a name of 1 to {NAME_MOST} characters."))
-    } else if !(LEAST..=PASSWORD_MOST).contains(&length) {
-        Some(format!("Choose a password of {LEAST} to {PASSWORD_MOST} characters."))
-    } else if *new.password != *new.again {
-        Some("The two passwords differ.".to_owned())
     } else {
-        None
+        passwords::check_new(&new.password, &new.again, &names).err()
     };
     if let Some(wrong) = wrong {
         return refused(
@@ -286,7 +280,7 @@ async fn check_person(
 ) -> Result<Scope, Wrong> {
     // What is no name and no password anyway costs nothing.
     let is_one =
-        !name.is_empty() && name.len() <= 4 * NAME_MOST && password.len() <= 4 * PASSWORD_MOST;
+        !name.is_empty() && name.len() <= 4 * NAME_MOST && password.len() <= 4 * passwords::MOST;
     let wrong = || Wrong::Known("That name, password or code is wrong.".to_owned());
     if !is_one {
         return Err(wrong());

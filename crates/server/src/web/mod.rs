@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `visitor` says who asks and checks every form, `form_tokens` are what forms carry, `people` says who may sign in, `backoff` slows
-//! guessing down, `passwords` stretches, `second_factor` asks for more than that. `words` says in a sentence how a machine is, `runs` draws how its backups went, `problem` says what went wrong.
+//! guessing down, `passwords` stretches, `guessable` says which are tried first, `second_factor` asks for more than that. `words` says in a sentence how a machine is, `runs` draws how its backups went, `problem` says what went wrong.
 //! `live` tells a page of what runs when to look again, and `watch` has people told.
 //!
 //! All state comes from administrator's commands: a page knows nothing that `holdall admin` does not, and there is no
@@ -22,6 +22,7 @@ mod bandwidth;
 mod entry;
 mod form_tokens;
 mod guard;
+mod guessable;
 mod invites;
 mod jobs;
 mod lab;
@@ -31,6 +32,7 @@ mod machine;
 mod metrics;
 mod openapi;
 mod overview;
+mod own_password;
 mod passwords;
 mod people;
 mod problem;
@@ -110,6 +112,7 @@ impl Web {
             .route("/lab/compare", get(lab::compare))
             .route("/lab/{number}", get(lab::show))
             .route("/settings", get(settings::show))
+            .route("/password", get(own_password::show).post(own_password::change))
             .route("/second-factor", get(second_factor::show))
             .route("/second-factor/begin", post(second_factor::begin))
             .route("/second-factor/on", post(second_factor::switch_on))

@@ -2,6 +2,7 @@
 
 use argon2::{Algorithm, Argon2, Params, Version};
 
+use super::guessable::is_guessable;
 use crate::ServerError;
 use crate::accounts::WebAccount;
 use crate::auth::identity::random;
@@ -12,6 +13,49 @@ pub(super) const LEAST: usize = 12;
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 
+/// Most characters.
+pub(super) const MOST: usize = 1000;
+
+/// What is left of a password.
+pub(super) struct Stretched {
+    salt: [u8; 16],
+    hash: [u8; 32],
+}
+
+impl Stretched {
+    /// Takes the place of an account's password.
+    pub(super) fn put_into(self, account: &mut WebAccount) {
+        let Self { salt, hash } = self;
+        (account.salt, account.hash) = (salt, hash);
+        (account.memory_kib, account.passes) = (MEMORY_KIB, PASSES);
+    }
+}
+
+/// Checks a password that somebody chose and typed twice, and says what is wrong with it. `names` are those that a guesser
+/// knows.
+pub(super) fn check_new(password: &str, again: &str, names: &[&str]) -> Result<(), String> {
+    if !(LEAST..=MOST).contains(&password.chars().count()) {
+        return Err(format!("Choose a password of {LEAST} to {MOST} characters."));
+    }
+    if password != again {
+        return Err("The two passwords differ.".to_owned());
+    }
+    if is_guessable(password, names) {
+        return Err(
+            "That password is one of those that are tried first. Choose some words of your own."
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Stretches a new password.
+pub(super) fn stretch_new(password: &str) -> Result<Stretched, ServerError> {
+    let mut salt = [0; 16];
+    random(&mut salt)?;
+    Ok(Stretched { hash: stretched(password, &salt, MEMORY_KIB, PASSES)?, salt })
+}
+
 /// An account with that password.
 pub(super) fn account(
     name: &str,
@@ -19,16 +63,13 @@ pub(super) fn account(
     scope: Scope,
     made_ns: i64,
 ) -> Result<WebAccount, ServerError> {
-    let mut salt = [0; 16];
-    random(&mut salt)?;
-    let (memory_kib, passes) = (MEMORY_KIB, PASSES);
-    let hash = stretched(password, &salt, memory_kib, passes)?;
+    let Stretched { salt, hash } = stretch_new(password)?;
     Ok(WebAccount {
         name: name.to_owned(),
         salt,
         hash,
-        memory_kib,
-        passes,
+        memory_kib: MEMORY_KIB,
+        passes: PASSES,
         made_ns,
         second_factor: None,
         scope,

@@ -74,7 +74,10 @@ pub(super) async fn show(
 
 /// What everybody has who signs in.
 fn own() -> Markup {
-    html! { p { a href="/second-factor" { "Your second factor" } } }
+    html! {
+        p { a href="/password" { "Your password" } }
+        p { a href="/second-factor" { "Your second factor" } }
+    }
 }
 
 fn token_list(tokens: &[ApiToken], token: &str) -> Markup {

@@ -1,6 +1,7 @@
 //! The server's pages, by a client that speaks to them as a browser does, with real machines and backups behind them.
 
 mod api;
+mod asvs;
 mod bandwidth;
 mod client;
 mod ended;

@@ -8,7 +8,7 @@ use crate::house::{Machine, small_tree, text};
 use crate::walk::{Walk, is_equipped, sorted};
 
 /// What has to be seen, in any order.
-const PAGES: [&str; 25] = [
+const PAGES: [&str; 28] = [
     "welcome",
     "setup",
     "setup-refused",
@@ -31,6 +31,9 @@ const PAGES: [&str; 25] = [
     "token",
     "invite",
     "look",
+    "own-password",
+    "people",
+    "person",
     "problem",
     "sign-in",
     "sign-in-refused",
