@@ -37,7 +37,7 @@ fn begin(browser: &mut Browser, fields: &[(&str, &str)]) -> String {
 
 /// The job's page once it has ended.
 fn ended(browser: &mut Browser, job: &str) -> Answer {
-    until(|| Some(browser.get(job).expect(200)).filter(|page| page.header("refresh").is_none()))
+    until(|| Some(browser.get(job).expect(200)).filter(|page| !page.body.contains("/live.js")))
 }
 
 #[test]
