@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::browser_packages;
+use crate::packages;
 
 /// A program that tests call, and the Debian package that has it.
 struct Component {
@@ -72,9 +72,7 @@ pub(crate) fn ensure() -> Result<()> {
     if !missing.is_empty() {
         lacking.push(format!("apt-get install {}", missing.join(" ")));
     }
-    if !browser_packages::ensure() {
-        lacking.push(format!("npm ci in {}", browser_packages::LISTED));
-    }
+    lacking.extend(packages::ensure());
     if lacking.is_empty() {
         return Ok(());
     }

@@ -11,13 +11,13 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 
 mod bench;
-mod browser_packages;
 mod circles;
 mod components;
 mod deny;
 mod fuzz;
 mod layers;
 mod named_tests;
+mod packages;
 mod report;
 mod test;
 mod thin;

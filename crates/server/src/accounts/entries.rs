@@ -20,7 +20,7 @@ pub struct Keeping {
     /// What has one of these tags is kept whatever the rules say. A server knows tags by their tokens
     /// only.
     #[serde(default, with = "super::tag_tokens")]
-    #[cfg_attr(feature = "web", schema(value_type = Vec<String>))]
+    #[cfg_attr(feature = "web", schema(schema_with = super::tag_tokens::schema))]
     pub tags: Vec<TagToken>,
     /// How long a deletion that was asked for waits, in nanoseconds.
     pub delay_ns: i64,

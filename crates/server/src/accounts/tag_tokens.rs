@@ -13,6 +13,14 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<TagT
     texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
 }
 
+/// How a document describes them.
+#[cfg(feature = "web")]
+pub(super) fn schema() -> utoipa::openapi::schema::Array {
+    use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+    let token = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[0-9a-fA-F]{32}$"));
+    ArrayBuilder::new().items(token).build()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

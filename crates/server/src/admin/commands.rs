@@ -109,7 +109,6 @@ macro_rules! commands {
             }
 
             /// As [`Carried::scope`].
-            #[cfg(feature = "web")]
             pub(crate) fn scope(&self) -> Scope {
                 match self { $(Self::$command(asked) => asked.scope()),+ }
             }
@@ -133,7 +132,7 @@ macro_rules! commands {
                 concat!($($doc, "\n"),*),
                 Scope::$scope,
                 None$(.or(Some(Scope::$more)))?,
-                is_told_without_fields($name),
+                bare($name).is_none(),
             )),+]
         }
     };
@@ -504,11 +503,16 @@ impl Command {
     }
 }
 
+/// The command of that name without any field, if that is one.
+#[cfg(feature = "web")]
+fn bare(name: &str) -> Option<Command> {
+    serde_json::from_value(serde_json::json!({ "command": name })).ok()
+}
+
 /// Whether a command only tells where nothing more is said.
 #[cfg(feature = "web")]
-fn is_told_without_fields(name: &str) -> bool {
-    let bare = serde_json::from_value::<Command>(serde_json::json!({ "command": name }));
-    bare.is_ok_and(|command| !command.changes())
+pub(crate) fn is_told_without_fields(name: &str) -> bool {
+    bare(name).is_some_and(|command| !command.changes())
 }
 
 /// The line that answers a command.

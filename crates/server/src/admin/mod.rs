@@ -80,7 +80,7 @@ pub use commands::{
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
 #[cfg(feature = "web")]
-pub(crate) use commands::{described, is_command};
+pub(crate) use commands::{described, is_command, is_told_without_fields};
 #[cfg(feature = "web")]
 pub(crate) use described::Described;
 pub use entries::{

@@ -20,7 +20,9 @@ use super::shared::Shared;
 use super::visitor::From;
 use super::{openapi, token};
 use crate::ServerError;
-use crate::admin::{Administration, Command, Pace, Scope, is_command, reply_of};
+use crate::admin::{
+    Administration, Command, Pace, Scope, is_command, is_told_without_fields, reply_of,
+};
 use crate::auth::actor::Actor;
 
 const JSON: &str = "application/json";
@@ -29,11 +31,22 @@ const JSON: &str = "application/json";
 pub(super) struct Refused {
     status: StatusCode,
     reason: String,
+    /// The methods that are allowed, where another one was used.
+    allow: &'static str,
 }
 
 impl Refused {
     fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, reason: reason.into() }
+        Self { status, reason: reason.into(), allow: "" }
+    }
+
+    /// For a command that is asked for by other methods.
+    fn method(name: &str) -> Self {
+        let (allow, reason) = match is_told_without_fields(name) {
+            true => ("GET, HEAD, POST", "this is asked for by GET or POST"),
+            false => ("POST", "this is asked for by POST"),
+        };
+        Self { allow, ..Self::new(StatusCode::METHOD_NOT_ALLOWED, reason) }
     }
 }
 
@@ -50,7 +63,7 @@ impl IntoResponse for Refused {
             answer(self.status, json!({ "error": self.reason }).to_string().into_bytes());
         let header = match self.status {
             StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
-            StatusCode::METHOD_NOT_ALLOWED => Some((ALLOW, "POST")),
+            StatusCode::METHOD_NOT_ALLOWED => Some((ALLOW, self.allow)),
             _ => None,
         };
         if let Some((name, value)) = header {
@@ -82,6 +95,14 @@ pub(super) fn refused(problem: Problem) -> Response {
 /// What is no path of it.
 pub(super) async fn nothing() -> Refused {
     Refused::new(StatusCode::NOT_FOUND, "there is no such path; /api/v1/openapi.json has all")
+}
+
+/// Refuses methods by which nothing is asked for.
+pub(super) async fn other_method(path: Result<Path<String>, PathRejection>) -> Refused {
+    match path {
+        Ok(Path(name)) if is_command(&name) => Refused::method(&name),
+        _ => nothing().await,
+    }
 }
 
 /// Carries out a command that only tells, without fields.
@@ -121,12 +142,11 @@ async fn carried_out(
     if !is_command(&name) {
         return Err(nothing().await);
     }
+    if body.is_none() && !is_told_without_fields(&name) {
+        return Err(Refused::method(&name));
+    }
     let command = command(&name, body.as_deref())?;
     let scope = command.scope();
-    if body.is_none() && command.changes() {
-        let reason = "what changes something is asked for by POST";
-        return Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, reason));
-    }
     let actor = Actor {
         who: format!("token {}", token.name),
         from: Some(source.to_string()),
@@ -175,5 +195,22 @@ fn command(name: &str, body: Option<&[u8]>) -> Result<Command, Refused> {
         Some(body) => serde_json::from_slice(body).map_err(refused)?,
     };
     fields.insert("command".into(), name.into());
-    serde_json::from_value(fields.into()).map_err(refused)
+    let mut fields = Value::Object(fields);
+    tell_whole_numbers(&mut fields);
+    serde_json::from_value(fields).map_err(refused)
+}
+
+/// Writes whole numbers without a fraction: `7.0` is one for JSON Schema, and so for those who read the document.
+fn tell_whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let text = number.as_f64().filter(|_| number.is_f64()).map(|number| number.to_string());
+            if let Some(whole) = text.and_then(|text| text.parse::<i64>().ok()) {
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(tell_whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(tell_whole_numbers),
+        _ => {}
+    }
 }

@@ -137,7 +137,10 @@ impl Web {
             .route("/deletions/{number}/cancel", post(machine::cancel))
             .route("/metrics", get(metrics::show))
             .route("/api/v1/openapi.json", get(api::document))
-            .route("/api/v1/admin/{command}", get(api::tell).post(api::carry_out))
+            .route(
+                "/api/v1/admin/{command}",
+                get(api::tell).post(api::carry_out).fallback(api::other_method),
+            )
             .route("/api/{*rest}", any(api::nothing))
             .route(STYLE_PATH, get(|| file("text/css; charset=utf-8", STYLE)))
             .route(ICON_PATH, get(|| file("image/svg+xml", ICON)))

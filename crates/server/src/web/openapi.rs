@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::admin::{Described, Pace, Scope, described};
+use crate::admin::{Described, Pace, Scope, described, is_told_without_fields};
 
 /// The document, in version 3.1.
 pub(super) fn document() -> Value {
@@ -46,11 +46,11 @@ fn operations(command: &Described) -> Value {
         "operationId": command.name,
         "summary": summary,
         "description": needs,
-        "requestBody": { "required": true, "content": json_of(&command.fields) },
+        "requestBody": { "required": command.needs_fields, "content": json_of(&command.fields) },
         "responses": responses(command, true)
     });
     operations.insert("post".into(), post);
-    if command.is_told_without_fields {
+    if is_told_without_fields(command.name) {
         let get = json!({
             "operationId": format!("get-{}", command.name),
             "summary": summary,

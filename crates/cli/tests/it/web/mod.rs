@@ -4,6 +4,7 @@ mod api;
 mod asvs;
 mod bandwidth;
 mod client;
+mod contract;
 mod ended;
 mod invites;
 mod lab;
