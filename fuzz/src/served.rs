@@ -48,6 +48,7 @@ impl Served {
             detail: 0,
             web_names: Vec::new(),
             web_certificate: None,
+            web_acme: None,
             data_dir: folder.path().to_owned(),
             listen: "127.0.0.1:0".parse().expect("an address"),
             clock: clock.clone(),

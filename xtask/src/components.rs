@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::packages;
+use crate::{packages, pebble};
 
 /// A program that tests call, and the Debian package that has it.
 struct Component {
@@ -73,6 +73,9 @@ pub(crate) fn ensure() -> Result<()> {
         lacking.push(format!("apt-get install {}", missing.join(" ")));
     }
     lacking.extend(packages::ensure());
+    if !pebble::ensure() {
+        lacking.push(format!("go install {}", pebble::MODULE));
+    }
     if lacking.is_empty() {
         return Ok(());
     }

@@ -18,6 +18,7 @@ mod fuzz;
 mod layers;
 mod named_tests;
 mod packages;
+mod pebble;
 mod report;
 mod test;
 mod thin;

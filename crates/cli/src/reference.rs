@@ -19,7 +19,7 @@ Every command, option, exit code, environment variable and file. It is made from
 ";
 
 /// The variables that holdall reads, as the page lists them.
-const VARIABLES: [(&str, &str); 28] = [
+const VARIABLES: [(&str, &str); 31] = [
     ("HOLDALL_REPOSITORY", "The repository, as `-r`."),
     ("HOLDALL_PASSWORD", "The password."),
     ("HOLDALL_PASSWORD_FILE", "A file that holds the password, as `--password-file`."),
@@ -43,6 +43,12 @@ const VARIABLES: [(&str, &str); 28] = [
     ),
     ("HOLDALL_WEB_CERTIFICATE", "A certificate for browsers, as `--web-certificate`."),
     ("HOLDALL_WEB_KEY", "Its key, as `--web-key`."),
+    (
+        "HOLDALL_WEB_ACME",
+        "Names that an authority gives a certificate for, with commas between them, as `--web-acme`.",
+    ),
+    ("HOLDALL_WEB_ACME_CONTACT", "Whom the authority may write to, as `--web-acme-contact`."),
+    ("HOLDALL_WEB_ACME_DIRECTORY", "The authority's address, as `--web-acme-directory`."),
     ("HOLDALL_CONFIG_DIR", "The folder of `config.toml`, and of the state in `state` below it."),
     ("HOLDALL_CACHE_DIR", "The folder of the cache."),
     ("HOME", "The home folder: `~`, and the folders below it where no other is named."),

@@ -4,6 +4,7 @@
 //! DATA/lock                 held while a server or an administrator's command uses the folder
 //! DATA/identity.key         32 bytes, the seed of the server's Ed25519 identity; mode 0600
 //! DATA/web.key, web.crt     the key and certificate that browsers are shown; key mode 0600
+//! DATA/acme/                 the certificate of an authority, and how that knows the server; mode 0700
 //! DATA/server.redb          machines and invites; mode 0600
 //! DATA/admin.sock           administration while the server runs; mode 0600
 //! DATA/repositories/NAME/   a repository; mode 0700 of repositories
@@ -37,6 +38,9 @@ const SET_ASIDE: &str = ".removed-";
 const LAB_SCRATCH: &str = ".lab";
 /// Where reports of that are kept.
 const LAB_REPORTS: &str = "lab";
+/// Where a certificate of an authority lies.
+#[cfg(feature = "web")]
+const ACME: &str = "acme";
 /// How long the lock of a folder is waited for: most administrator's commands are done by then.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is asked for meanwhile.
@@ -177,6 +181,12 @@ impl DataFolder {
     /// Where reports of that are kept.
     pub(crate) fn lab_reports(&self) -> PathBeneath {
         self.root.join(LAB_REPORTS)
+    }
+
+    /// Where a certificate of an authority lies.
+    #[cfg(feature = "web")]
+    pub(crate) fn acme(&self) -> PathBeneath {
+        self.root.join(ACME)
     }
 
     /// Where what can be rebuilt of it lies.

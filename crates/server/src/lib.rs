@@ -12,12 +12,14 @@
 //! ```
 //!
 //! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, `web` has the pages for browsers, `web_sessions` who is signed in to them, and `clock_trust`
-//! says whether anything may be deleted for its age. `lab` measures the server's own disk.
+//! says whether anything may be deleted for its age. `lab` measures the server's own disk, `acme` gets a certificate for browsers.
 //!
 //! What requests may cost is bounded before they are read: connections, requests of each machine,
 //! bytes in memory, time. What is over a limit waits, or is told to come back.
 
 mod accounts;
+#[cfg(feature = "web")]
+mod acme;
 mod activity;
 mod addresses;
 pub mod admin;
@@ -47,6 +49,7 @@ mod web_sessions;
 
 pub use accounts::{Invitation, InviteRequest};
 pub use addresses::is_host_and_port;
+pub use auth::acme::{Acme, LETS_ENCRYPT};
 pub use auth::own_certificate::OwnCertificate;
 pub use auth::rights::Right;
 pub use bounds::limits::Limits;

@@ -6,8 +6,13 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 
+use holdall_format::PublicKey;
+use rustls::ServerConfig;
+
 use crate::ServerError;
+use crate::auth::acme::Acme;
 use crate::bounds::source::Source;
+use crate::data_folder::DataFolder;
 use crate::state::ServerState;
 
 /// Threads that only pages need.
@@ -16,6 +21,29 @@ pub(crate) const WORKERS: usize = 0;
 /// Nobody is told. Never ends.
 pub(crate) async fn watch(_: &Arc<ServerState>) {
     std::future::pending().await
+}
+
+/// No certificates of an authority.
+pub(crate) enum Renewal {}
+
+impl Renewal {
+    pub(crate) fn begin(_: &DataFolder, _: Acme, _: &PublicKey) -> Result<Self, ServerError> {
+        Err(ServerError::refused(
+            "this holdall was built without its pages; build it with `--features web`",
+        ))
+    }
+
+    pub(crate) fn web_config(&self) -> Result<ServerConfig, ServerError> {
+        match *self {}
+    }
+
+    pub(crate) fn challenge_config(&self) -> Result<ServerConfig, ServerError> {
+        match *self {}
+    }
+
+    pub(crate) async fn keep(&self, _: &ServerState) {
+        match *self {}
+    }
 }
 
 /// No pages.

@@ -180,14 +180,19 @@ fn answered(answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Re
 fn agent() -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {
-        let roots = rustls_native_certs::load_native_certs().certs;
-        let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
-        let tls = TlsConfig::builder()
-            .unversioned_rustls_crypto_provider(Arc::clone(&holdall_protocol::tls::provider()))
-            .root_certs(RootCerts::Specific(Arc::new(roots)));
-        let config = Agent::config_builder().tls_config(tls.build()).max_redirects(0);
+        let config = Agent::config_builder().tls_config(trust()).max_redirects(0);
         config.timeout_global(Some(PATIENCE)).build().into()
     })
+}
+
+/// Whom this computer trusts.
+pub(crate) fn trust() -> TlsConfig {
+    let roots = rustls_native_certs::load_native_certs().certs;
+    let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
+    let tls = TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::clone(&holdall_protocol::tls::provider()))
+        .root_certs(RootCerts::Specific(Arc::new(roots)));
+    tls.build()
 }
 
 fn letter(notice: &Notice, from: &str, to: &str) -> Result<Message, String> {

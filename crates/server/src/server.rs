@@ -13,8 +13,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, CertificateStatus};
 use crate::admin_listener::AdminSocket;
+use crate::auth::acme::Acme;
 use crate::auth::actor::Actor;
 use crate::auth::identity::{ServerIdentity, TlsConfigs, web_config};
 use crate::auth::own_certificate::{OwnCertificate, own_web_config};
@@ -26,7 +27,7 @@ use crate::data_folder::DataFolder;
 use crate::http::{Serving, serve};
 use crate::state::{QUICK_WORKERS, SCRUBS, ServerState};
 use crate::stores::Stores;
-use crate::web::{self, Web};
+use crate::web::{self, Renewal, Web};
 use crate::{LogSink, ServerError};
 
 /// Threads that wait on sockets.
@@ -54,6 +55,8 @@ pub struct ServerOptions {
     pub web_names: Vec<String>,
     /// A certificate for browsers; `None` for one that the server makes.
     pub web_certificate: Option<OwnCertificate>,
+    /// A certificate for browsers that an authority is to give, in the place of both.
+    pub web_acme: Option<Acme>,
     /// How much more the log tells: sessions from 1 on, and each request from 2 on.
     pub detail: u8,
 }
@@ -82,16 +85,30 @@ impl Server {
         let log = in_lines(log);
         let folder = Arc::new(DataFolder::take(&data_dir)?);
         let identity = Arc::new(ServerIdentity::of(&folder)?);
-        let web = match options.web_certificate {
-            Some(files) => own_web_config(files, Arc::clone(&log))?,
-            None => web_config(&folder, &identity.public())?,
+        let names = options.web_acme.iter().flat_map(|acme| &acme.names);
+        let web_names: Vec<_> = web_names.iter().chain(names).cloned().collect();
+        let begin = |acme| Renewal::begin(&folder, acme, &identity.public());
+        let renewal = options.web_acme.map(begin).transpose()?;
+        let web = match (&renewal, options.web_certificate) {
+            (Some(renewal), _) => renewal.web_config()?,
+            (None, Some(files)) => own_web_config(files, Arc::clone(&log))?,
+            (None, None) => web_config(&folder, &identity.public())?,
         };
-        let tls = TlsConfigs { machine: Arc::new(identity.machine_config()?), web: Arc::new(web) };
+        let challenge = renewal.as_ref().map(Renewal::challenge_config).transpose()?;
+        let tls = TlsConfigs {
+            machine: Arc::new(identity.machine_config()?),
+            web: Arc::new(web),
+            challenge: challenge.map(Arc::new),
+        };
         let (listener, local_addr) =
             bind(listen).map_err(|source| ServerError::Listen { address: listen, source })?;
         let accounts = Arc::new(Accounts::open(&folder.database(), clock)?);
         // What comes from now on has its time by it.
         accounts.watch_clock()?;
+        if renewal.is_none() {
+            // What was wrong with a certificate that is not asked for any more concerns nobody.
+            accounts.note_certificate(&CertificateStatus::default())?;
+        }
         accounts.set_listen(&local_addr.to_string())?;
         let admin = AdminSocket::bind(folder.path())?;
         let public = identity.public();
@@ -129,7 +146,7 @@ impl Server {
             .enable_all()
             .build()
             .map_err(|source| ServerError::Listen { address: listen, source })?;
-        let accepting = runtime.spawn(accept(serving, listener, admin));
+        let accepting = runtime.spawn(accept(serving, listener, admin, renewal));
         let accepting = Some(accepting);
         Ok(Self {
             folder,
@@ -212,7 +229,12 @@ fn lacks_ipv6(error: &std::io::Error) -> bool {
 }
 
 /// Accepts until the server ends, then waits for the connections.
-async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
+async fn accept(
+    serving: Serving,
+    listener: TcpListener,
+    admin: AdminSocket,
+    renewal: Option<Renewal>,
+) {
     let mut connections = JoinSet::new();
     match tokio::net::TcpListener::from_std(listener) {
         Ok(listener) => {
@@ -223,6 +245,7 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
                 () = admin.serve(&state) => {}
                 () = keep_house(&state) => {}
                 () = web::watch(&state) => {}
+                () = renew(renewal.as_ref(), &state) => {}
                 () = state.failures.tell_counted() => {}
                 () = state.activities.tell_ended_ones() => {}
                 () = state.measuring.let_go_of_ended() => {}
@@ -236,6 +259,14 @@ async fn accept(serving: Serving, listener: TcpListener, admin: AdminSocket) {
     while connections.join_next().await.is_some() {}
     serving.state.activities.tell_all();
     serving.state.failures.tell_all();
+}
+
+/// Keeps the certificate for browsers of an authority, if there is to be one. Never ends.
+async fn renew(renewal: Option<&Renewal>, state: &ServerState) {
+    match renewal {
+        Some(renewal) => renewal.keep(state).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Applies rules for keeping and prunes, once an hour, and for the first time soon after the start: some

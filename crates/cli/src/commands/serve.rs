@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::Result;
-use holdall_server::{Limits, LogSink, OwnCertificate, Server, ServerOptions};
+use holdall_server::{Acme, LETS_ENCRYPT, Limits, LogSink, OwnCertificate, Server, ServerOptions};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
@@ -50,6 +50,22 @@ pub(crate) struct Args {
     /// A PEM file of its key. Both are read again when they are renewed
     #[arg(long, value_name = "FILE", env = "HOLDALL_WEB_KEY", requires = "web_certificate")]
     web_key: Option<PathBuf>,
+    /// Has an authority give a certificate for this name, at which it reaches port 443 of this server; may be repeated
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "HOLDALL_WEB_ACME",
+        value_delimiter = ',',
+        requires = "web_acme_contact",
+        conflicts_with = "web_certificate"
+    )]
+    web_acme: Vec<String>,
+    /// Whom the authority may write to, such as mailto:me@example.org. Naming it agrees to its terms
+    #[arg(long, value_name = "MAILTO", env = "HOLDALL_WEB_ACME_CONTACT", requires = "web_acme")]
+    web_acme_contact: Option<String>,
+    /// The authority's address (ACME) [default: that of Let's Encrypt]
+    #[arg(long, value_name = "URL", env = "HOLDALL_WEB_ACME_DIRECTORY", requires = "web_acme")]
+    web_acme_directory: Option<String>,
     /// Ends when standard input does, so that it never outlives who started it
     #[arg(long, hide = true)]
     until_input_ends: bool,
@@ -59,6 +75,14 @@ impl Args {
     fn web_certificate(&self) -> Option<OwnCertificate> {
         let (chain, key) = self.web_certificate.clone().zip(self.web_key.clone())?;
         Some(OwnCertificate { chain, key })
+    }
+}
+
+impl Args {
+    fn web_acme(&self) -> Option<Acme> {
+        let directory = self.web_acme_directory.as_deref().unwrap_or(LETS_ENCRYPT).to_owned();
+        let contact = self.web_acme_contact.clone()?;
+        Some(Acme { names: self.web_acme.clone(), contact, directory })
     }
 }
 
@@ -72,7 +96,7 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
 
 pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     holdall_sys::heap::share(super::backup::cores());
-    let certificate = args.web_certificate();
+    let (certificate, acme) = (args.web_certificate(), args.web_acme());
     let data_dir = data_folder(args.data)?;
     // Every connection and every open pack takes a descriptor; a lower limit still works.
     let _ = holdall_sys::limits::raise_open_files();
@@ -86,6 +110,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             log: Arc::clone(&log),
             web_names: args.web_name.clone(),
             web_certificate: certificate.clone(),
+            web_acme: acme.clone(),
             detail: app.output.verbose,
         })
     };

@@ -112,6 +112,7 @@ impl World {
             detail: 0,
             web_names: Vec::new(),
             web_certificate: None,
+            web_acme: None,
             data_dir: data_dir.clone(),
             listen: "127.0.0.1:0".parse().unwrap(),
             clock: clock.clone(),

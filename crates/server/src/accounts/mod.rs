@@ -6,12 +6,13 @@
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
 //! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
-//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `second_factor` is what some sign in with beside a password, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone, `room` how full it was, `bandwidth` what passes in a second. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
+//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `second_factor` is what some sign in with beside a password, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone, `room` how full it was, `bandwidth` what passes in a second, `certificate` how that for browsers is. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
 
 mod administration;
 mod api_tokens;
 mod audit;
 mod bandwidth;
+mod certificate;
 pub(crate) mod channels;
 mod clock;
 mod copied;
@@ -67,6 +68,7 @@ pub use api_tokens::ApiToken;
 pub use audit::AuditEntry;
 pub(crate) use bandwidth::in_force as bandwidth_in_force;
 pub use bandwidth::{BandwidthRule, Day};
+pub use certificate::CertificateStatus;
 pub use channels::{Channel, ChannelEntry};
 pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry};
 pub use invite::{Invitation, InviteEntry, InviteRequest};

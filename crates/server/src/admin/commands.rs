@@ -18,7 +18,8 @@ use super::entries::{
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
 use crate::accounts::{
-    BandwidthRule, Channel, Invitation, InviteRequest, Keeping, KeepingEntry, MachineEntry,
+    BandwidthRule, CertificateStatus, Channel, Invitation, InviteRequest, Keeping, KeepingEntry,
+    MachineEntry,
 };
 use crate::activity::{Activities, SessionEntry};
 use crate::auth::rights::Right;
@@ -395,6 +396,9 @@ commands! {
         /// What it is called.
         number: u64,
     }: "remove-bandwidth", Quick, Administer, "bandwidth" BandwidthRules, |on, asked| on.remove_bandwidth(asked.number);
+
+    /// Tells how the certificate for browsers is that an authority gives.
+    ShowCertificate {}: "certificate", Quick, Read, "certificate" CertificateStatus, |on, _asked| on.accounts.certificate();
 
     /// Lists the sessions in which machines store or read now.
     ListSessions {}: "sessions", Quick, Read, "sessions" Sessions, |on, _asked| {

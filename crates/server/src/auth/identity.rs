@@ -135,11 +135,36 @@ pub(crate) fn web_config(
     })
 }
 
-/// ECDSA P-256, because browsers do not take Ed25519, and no client certificate.
+/// The same key and certificate alone.
+#[cfg(feature = "web")]
+pub(crate) fn web_certificate(
+    folder: &DataFolder,
+    identity: &PublicKey,
+) -> Result<rustls::sign::CertifiedKey, ServerError> {
+    let (chain, key) = stored_web_certificate(folder, identity)?;
+    let key = rustls::sign::CertifiedKey::from_der(chain, key, &tls::provider());
+    Ok(key.map_err(tls::TlsError::from)?)
+}
+
+/// No client certificate.
 fn stored_web_config(
     folder: &DataFolder,
     identity: &PublicKey,
 ) -> Result<ServerConfig, ServerError> {
+    let (chain, key) = stored_web_certificate(folder, identity)?;
+    let mut config = ServerConfig::builder_with_provider(tls::provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
+        .map_err(tls::TlsError::from)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// ECDSA P-256, because browsers do not take Ed25519.
+fn stored_web_certificate(
+    folder: &DataFolder,
+    identity: &PublicKey,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), ServerError> {
     let key = folder.read_or_make(WEB_KEY, FILE_MAX_BYTES, || {
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256);
         Ok(key.map_err(tls::TlsError::from)?.serialize_der())
@@ -158,12 +183,7 @@ fn stored_web_config(
     })?;
     let chain = vec![CertificateDer::from(certificate)];
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(&key[..])).clone_key();
-    let mut config = ServerConfig::builder_with_provider(tls::provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-        .map_err(tls::TlsError::from)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+    Ok((chain, key))
 }
 
 /// Whose certificate it is, for people and scanners; X.509 lets it have at most 64 characters.
@@ -175,6 +195,8 @@ fn common_name(identity: &PublicKey) -> String {
 pub(crate) struct TlsConfigs {
     pub(crate) machine: Arc<ServerConfig>,
     pub(crate) web: Arc<ServerConfig>,
+    /// For an authority that looks whether a name leads here, where one is asked for a certificate.
+    pub(crate) challenge: Option<Arc<ServerConfig>>,
 }
 
 /// Fills a buffer with random bytes of the system.

@@ -2,6 +2,7 @@
 //! somebody brought, `rights` the one check
 //! that each request of a machine passes, `scope` what a token may, and `actor` who has something done. Which key is whose is `accounts`'.
 
+pub(crate) mod acme;
 pub(crate) mod actor;
 pub(crate) mod identity;
 pub(crate) mod own_certificate;

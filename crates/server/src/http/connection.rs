@@ -22,6 +22,7 @@ use super::body::Answer;
 use super::dispatch::answer;
 use super::idle_socket::IdleSocket;
 use super::put::Puts;
+use crate::auth::acme;
 use crate::auth::identity::TlsConfigs;
 use crate::auth::rights::Role;
 use crate::bounds::limits::{HEAD_MAX_BYTES, HEAD_MAX_LINES, READ_AHEAD_BYTES};
@@ -115,11 +116,12 @@ async fn meet(serving: &Serving, tcp: TcpStream, source: Source) -> Option<Known
 async fn accept(configs: &TlsConfigs, tcp: TcpStream) -> io::Result<TlsStream<IdleSocket>> {
     tcp.set_nodelay(true)?;
     let hello = LazyConfigAcceptor::new(Acceptor::default(), IdleSocket::new(tcp)).await?;
-    let is_offered =
-        hello.client_hello().alpn().is_some_and(|mut all| all.any(|name| name == ALPN));
-    let config = match is_offered {
-        true => &configs.machine,
-        false => &configs.web,
+    let client = hello.client_hello();
+    let offers = |wanted| client.alpn().is_some_and(|mut all| all.any(|name| name == wanted));
+    let config = match &configs.challenge {
+        _ if offers(ALPN) => &configs.machine,
+        Some(challenge) if offers(acme::ALPN) => challenge,
+        _ => &configs.web,
     };
     hello.into_stream(Arc::clone(config)).await
 }

@@ -193,6 +193,7 @@ mod tests {
             stored_bytes: 0,
             disk: Some(holdall_sys::disk::DiskRoom { free_bytes: 5, total_bytes: 9 }),
             full_ns: None,
+            certificate: None,
         };
         let text = text(&overview);
         let names = |start: &str| -> Vec<String> {

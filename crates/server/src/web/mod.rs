@@ -68,6 +68,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::ServerError;
+pub(crate) use crate::acme::Renewal;
 use crate::bounds::source::Source;
 use crate::state::ServerState;
 use problem::Problem;

@@ -18,6 +18,7 @@ use super::words::{Known, full_in};
 use crate::ServerError;
 use crate::admin::{
     Administration, Deletion, ListDeletions, ListMachines, ListRepositories, ListSnapshots, Pace,
+    ShowCertificate,
 };
 
 /// Days of the line beside each machine.
@@ -33,6 +34,8 @@ pub(super) struct Overview {
     pub(super) disk: Option<DiskRoom>,
     /// When it will be full, if that is known.
     pub(super) full_ns: Option<i64>,
+    /// Why the certificate for browsers could not be renewed.
+    pub(super) certificate: Option<String>,
 }
 
 pub(super) async fn show(
@@ -78,6 +81,7 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
         stored_bytes,
         disk: trend.map(|trend| trend.disk),
         full_ns: trend.and_then(|trend| trend.full_ns),
+        certificate: on.carry_out(&ShowCertificate {})?.problem,
     })
 }
 
@@ -87,6 +91,9 @@ fn page(overview: &Overview, who: Option<&SignedIn>, now_ns: i64) -> Markup {
     let worst = said.iter().map(|(_, (light, _))| *light).max();
     html! {
         p class="notice" { (worst.unwrap_or(Light::Off).markup()) " " (summary(worst)) }
+        @if let Some(problem) = &overview.certificate {
+            p class="notice look" { "The certificate for browsers could not be renewed: " (name(problem)) }
+        }
         (facts(overview, now_ns))
         h2 { "Machines" }
         @if overview.machines.is_empty() {

@@ -26,6 +26,8 @@ const SETTLED: Duration = Duration::from_secs(2);
 const LITTLE_PERCENT: u64 = 5;
 /// What the disk is called among what is told of; no machine's id.
 const DISK: &str = "disk";
+/// And the certificate for browsers.
+const CERTIFICATE: &str = "certificate";
 
 /// How something is.
 struct Subject {
@@ -104,7 +106,14 @@ fn subjects(overview: &Overview, now_ns: i64) -> Vec<Subject> {
             message: format!("{free} of {total} are left on the disk."),
         }
     });
-    machines.chain(disk).collect()
+    let certificate = Subject {
+        id: CERTIFICATE.to_owned(),
+        light: if overview.certificate.is_some() { Light::Look } else { Light::Good },
+        reasons: overview.certificate.iter().map(|_| "not renewed".to_owned()).collect(),
+        title: "the certificate for browsers".to_owned(),
+        message: overview.certificate.clone().unwrap_or_else(|| "It is good.".to_owned()),
+    };
+    machines.chain(disk).chain([certificate]).collect()
 }
 
 /// Tells by a channel what is new of something, and whether anything changed.

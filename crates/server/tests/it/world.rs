@@ -49,6 +49,7 @@ impl World {
             detail: 0,
             web_names: Vec::new(),
             web_certificate: None,
+            web_acme: None,
             data_dir: self.folder.path().to_owned(),
             listen: self.address,
             clock: self.clock.clone(),

@@ -3,6 +3,7 @@
 mod api_token;
 mod audit;
 mod bandwidth;
+mod certificate;
 mod deletions;
 mod identity;
 mod invites;
@@ -89,6 +90,7 @@ enum Verb {
     Lab(lab::Args),
     Storage(storage::Args),
     Bandwidth(bandwidth::Args),
+    Certificate(certificate::Args),
     Notify(notify::Args),
 }
 
@@ -121,6 +123,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Lab(args) => lab::run(&args, &data, app),
         Verb::Storage(args) => storage::run(&args, &data, app),
         Verb::Bandwidth(args) => bandwidth::run(&args, &data, app),
+        Verb::Certificate(args) => certificate::run(&args, &data, app),
         Verb::Notify(args) => notify::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),
         Verb::Scrub(args) => scrub::run(&args, &data, app),

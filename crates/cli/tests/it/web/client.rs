@@ -115,7 +115,7 @@ fn percent(text: &str) -> String {
 }
 
 /// Connects as a person who clicks the warning away.
-fn connect(address: &str) -> StreamOwned<ClientConnection, TcpStream> {
+pub(super) fn connect(address: &str) -> StreamOwned<ClientConnection, TcpStream> {
     let config = ClientConfig::builder_with_provider(tls::provider())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .expect("TLS 1.3")

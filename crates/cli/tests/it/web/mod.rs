@@ -1,5 +1,6 @@
 //! The server's pages, by a client that speaks to them as a browser does, with real machines and backups behind them.
 
+mod acme;
 mod api;
 mod asvs;
 mod bandwidth;
