@@ -61,7 +61,7 @@ fn as_json(schema: &impl serde::Serialize) -> Value {
 }
 
 /// Says what the derived schema says otherwise than the command takes it: whole numbers up to the largest of their type,
-/// one name alone where there is a choice by name, and arrays whose items differ.
+/// one name alone where there is a choice by name, and arrays whose items differ in a way that programs know.
 fn mend(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -89,9 +89,10 @@ fn tell_most(number: &mut Map<String, Value>) {
 }
 
 fn tell_items(array: &mut Map<String, Value>) {
-    let Some(Value::Array(each)) = array.get("items").cloned() else { return };
-    let [count, count_too] = [(); 2].map(|()| Value::from(each.len()));
-    array.extend([("minItems".into(), count), ("maxItems".into(), count_too)]);
+    let Some(Value::Array(each)) = array.remove("prefixItems") else { return };
+    for bound in ["minItems", "maxItems"] {
+        array.insert(bound.into(), each.len().into());
+    }
     array.insert("items".into(), serde_json::json!({ "anyOf": each }));
 }
 

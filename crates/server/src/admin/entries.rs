@@ -350,7 +350,7 @@ pub struct AlsoRepair {
     /// Say only what could be repaired.
     pub dry_run: bool,
     /// Keep so many per cent of each pack as parity from now on.
-    #[cfg_attr(feature = "web", schema(maximum = 100))]
+    #[cfg_attr(feature = "web", schema(maximum = 255))]
     pub parity: Option<u8>,
 }
 

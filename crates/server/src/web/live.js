@@ -8,6 +8,8 @@
     const answer = await fetch(location.href, { cache: "no-store" });
     if (!answer.ok) return location.reload();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    // What is there for browsers without scripts would have this one load the page again.
+    for (const element of page.querySelectorAll("noscript")) element.remove();
     const at = reached().indexOf(document.activeElement);
     main.replaceChildren(...page.querySelector("main").childNodes);
     reached()[at]?.focus();

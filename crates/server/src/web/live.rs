@@ -73,5 +73,5 @@ fn state(on: &Administration<'_>) -> Result<String, ServerError> {
 }
 
 fn event(text: &str) -> Response {
-    ([(CONTENT_TYPE, "text/event-stream")], text.to_owned()).into_response()
+    ([(CONTENT_TYPE, "text/event-stream; charset=utf-8")], text.to_owned()).into_response()
 }

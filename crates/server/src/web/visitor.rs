@@ -79,9 +79,14 @@ pub(super) fn set_cookie(
     shared: &Shared,
     value: &str,
 ) -> [(axum::http::HeaderName, HeaderValue); 1] {
-    let gone = if value.is_empty() { "; Max-Age=0" } else { "" };
+    let age = match value {
+        "" => "; Max-Age=0",
+        // Who looks on opens a link once, and not after each start of the browser.
+        link if link.ends_with(LINK_SUFFIX) => "; Max-Age=2592000",
+        _ => "",
+    };
     let line =
-        format!("{}={value}; Path=/; Secure; HttpOnly; SameSite=Strict{gone}", cookie_name(shared));
+        format!("{}={value}; Path=/; Secure; HttpOnly; SameSite=Strict{age}", cookie_name(shared));
     [(SET_COOKIE, HeaderValue::from_str(&line).unwrap_or(HeaderValue::from_static("")))]
 }
 

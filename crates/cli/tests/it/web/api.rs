@@ -219,7 +219,7 @@ fn what_is_no_request_is_refused_as_json() {
         ("POST", "/api/v1/admin/revoke", "{\"machine\":7}", 400),
         ("POST", "/api/v1/admin/nothing", "{}", 404),
         ("POST", "/api/v1/admin/%ff", "{}", 404),
-        ("GET", "/api/v1/admin/prune", "", 400),
+        ("GET", "/api/v1/admin/prune", "", 405),
         ("GET", "/api/v1/admin/scrub", "", 405),
         ("GET", "/api/v2", "", 404),
         ("POST", "/api/v1/admin/machines", &" ".repeat(40_000), 413),

@@ -314,7 +314,7 @@ fn no_address_that_a_page_leads_to_has_a_secret_and_passwords_are_masked() {
     pages.extend(
         paths("get", &place.id())
             .into_iter()
-            .filter(|path| !path.contains('.') && !path.contains("/jobs/")),
+            .filter(|path| !path.contains('.') && !path.contains("/jobs/") && path != "/changes"),
     );
     let mut masked = 0;
     for path in pages {

@@ -83,6 +83,8 @@ fn a_link_shows_the_overview_and_nothing_else_until_its_token_is_revoked() {
     browser.get(&format!("/look/{}0", &secret[..secret.len() - 1])).expect(403);
     let begun = browser.get(&format!("/look/{secret}")).expect(303);
     assert_eq!(begun.header("location"), Some("/"));
+    let stays = begun.header("set-cookie").is_some_and(|line| line.contains("Max-Age=2592000"));
+    assert!(stays, "the link is good for 30 days, and a browser is closed each evening");
     let seen = browser.get("/").expect(200);
     assert!(seen.body.contains(">attic</bdi>") && seen.body.contains("All is well."));
     for never in ["<form", "<nav", "href=\"/machines", &secret] {
