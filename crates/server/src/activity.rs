@@ -12,7 +12,7 @@ use holdall_protocol::{CommitAnswer, RepositoryError, RequestTimes};
 use serde::{Deserialize, Serialize};
 
 use crate::ServerError;
-use crate::bounds::bandwidth::Bandwidth;
+use crate::bandwidth::Bandwidth;
 use crate::bounds::failures::{FailureLog, Whose};
 use crate::bounds::source::Source;
 use crate::recent::Recent;

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, `web` has the pages for browsers, `web_sessions` who is signed in to them, and `clock_trust`
-//! says whether anything may be deleted for its age. `lab` measures the server's own disk, `acme` gets a certificate for browsers.
+//! says whether anything may be deleted for its age. `lab` measures the server's own disk, `acme` gets a certificate for browsers. `bandwidth` is what an administrator lets pass in a second.
 //!
 //! What requests may cost is bounded before they are read: connections, requests of each machine,
 //! bytes in memory, time. What is over a limit waits, or is told to come back.
@@ -25,6 +25,7 @@ mod addresses;
 pub mod admin;
 mod admin_listener;
 mod auth;
+mod bandwidth;
 mod bounds;
 mod clock_trust;
 mod data_folder;

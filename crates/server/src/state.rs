@@ -21,7 +21,7 @@ use crate::addresses::host_name;
 use crate::admin::{Administration, Command, Line, Pace, reply_of};
 use crate::auth::actor::Actor;
 use crate::auth::rights::Role;
-use crate::bounds::bandwidth::Bandwidth;
+use crate::bandwidth::Bandwidth;
 use crate::bounds::buffers::Buffers;
 use crate::bounds::failures::{FailureLog, Whose};
 use crate::bounds::limits::{Limits, SMALL_BODY_BYTES};

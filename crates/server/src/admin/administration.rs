@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use holdall_format::PublicKey;
 use holdall_protocol::wire::is_repository_name;
 
-use super::command::{Carried, Pace};
 use crate::accounts::Accounts;
 use crate::activity::Activities;
 use crate::auth::actor::Actor;
@@ -42,21 +41,6 @@ pub(crate) struct Administration<'a> {
 }
 
 impl Administration<'_> {
-    /// Does what was asked, for a page and for a terminal alike, and notes who changed what.
-    pub(crate) fn carry_out<C: Carried>(&self, asked: &C) -> Result<C::Reply, ServerError> {
-        self.check_scope(C::NAME, asked.scope())?;
-        let is_long = C::PACE == Pace::Long;
-        // What takes long is noted when it begins: it may never end.
-        if asked.changes() && is_long {
-            self.note(C::NAME, asked, None);
-        }
-        let reply = asked.work(self);
-        if asked.changes() && !is_long {
-            self.note(C::NAME, asked, reply.as_ref().err());
-        }
-        reply
-    }
-
     /// Checks that there is such a repository, or is to be.
     pub(super) fn check_name(&self, repository: &str) -> Result<(), ServerError> {
         let is_stored = || is_repository_name(repository) && self.stores.is_stored(repository);

@@ -3,13 +3,6 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::administration::Administration;
-use crate::ServerError;
-use crate::auth::scope::Scope;
-
-/// What an administrator alone is told, and changes nothing.
-const ONLY_TELL: [&str; 2] = ["api-tokens", "audit"];
-
 /// Something that an administrator has done.
 pub trait AdminCommand: Serialize {
     /// What the command is called.
@@ -20,20 +13,6 @@ pub trait AdminCommand: Serialize {
     const PACE: Pace;
     /// What is answered once it is done.
     type Reply: Serialize + DeserializeOwned;
-}
-
-/// How the server carries a command out.
-pub(crate) trait Carried: AdminCommand {
-    /// What somebody must be allowed to do who has it carried out.
-    fn scope(&self) -> Scope;
-
-    /// Does what was asked. What it changed is durable then, and counts for the next request of every open connection.
-    fn work(&self, on: &Administration<'_>) -> Result<Self::Reply, ServerError>;
-
-    /// Whether it changes anything, and does not only tell.
-    fn changes(&self) -> bool {
-        self.scope() > Scope::Read && !ONLY_TELL.contains(&Self::NAME)
-    }
 }
 
 /// How long a command may take.

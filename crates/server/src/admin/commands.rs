@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::administration::Administration;
-use super::command::{AdminCommand, Carried, Pace};
+use super::carried::Carried;
+use super::command::{AdminCommand, Pace};
 #[cfg(feature = "web")]
 use super::described::Described;
 use super::entries::{

@@ -19,6 +19,7 @@ mod administration;
 mod alarm;
 mod audit;
 mod bandwidth;
+mod carried;
 mod channels;
 mod command;
 mod commands;
@@ -66,7 +67,7 @@ pub use crate::jobs::{JobEntry, JobLine, JobProgress, JobSteps, Outcome};
 pub use crate::lab::LabTest;
 pub(crate) use administration::Administration;
 #[cfg(feature = "web")]
-pub(crate) use command::Carried;
+pub(crate) use carried::Carried;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
     AddBandwidth, BackupIdentity, Cancel, CancelJob, CompareLab, EndSession, EndSessions, Forget,

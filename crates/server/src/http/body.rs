@@ -16,7 +16,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, interval, timeout};
 
-use crate::bounds::bandwidth::{Bandwidth, PIECE_BYTES, Way};
+use crate::bandwidth::{Bandwidth, PIECE_BYTES, Way};
 use crate::bounds::buffers::Buffers;
 use crate::bounds::limits::{SMALL_BODY_BYTES, slowest_body};
 
