@@ -97,7 +97,10 @@ fn page(overview: &Overview, who: Option<&SignedIn>, now_ns: i64) -> Markup {
         (facts(overview, now_ns))
         h2 { "Machines" }
         @if overview.machines.is_empty() {
-            p { "No machine yet: " code { "holdall invite" } " on the server lets one in." }
+            @match who {
+                Some(_) => (to_begin()),
+                None => p { "No machine yet." }
+            }
         }
         ul class="lights" {
             @for (at, (known, (light, sentence))) in said.iter().enumerate() {
@@ -123,6 +126,19 @@ fn page(overview: &Overview, who: Option<&SignedIn>, now_ns: i64) -> Markup {
         @if let Some(who) = who {
             h2 { "Deletions that wait" }
             (waiting(&overview.deletions, who))
+        }
+    }
+}
+
+/// What is to be done first, and what to keep safe.
+fn to_begin() -> Markup {
+    html! {
+        p { "No machine yet. To begin:" }
+        ol {
+            li { "See under " a href="/storage" { "Storage" } " whether the backups are to lie on that disk; otherwise start the server with another " code { "--data" } "." }
+            li { "Let a machine in by an invite from the " a href="/settings" { "settings" } ", and back it up." }
+            li { "Take the recovery kit that pairing writes out of the house. Without the machine and without the kit nobody opens its backups, this server neither." }
+            li { "Keep what " code { "holdall admin backup-identity" } " writes away from here: with it a new server takes the place of this one." }
         }
     }
 }
