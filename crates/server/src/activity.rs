@@ -19,12 +19,15 @@ use crate::recent::Recent;
 
 /// A session in which nothing was asked for so long is taken for one that ended.
 const ENDED_AFTER: Duration = Duration::from_secs(600);
+/// One in which nothing was asked for so long is not taken for one that goes on: its machine may be gone.
+const SILENT: Duration = Duration::from_secs(120);
 /// So often it is looked for those.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// What is told of such a session.
 const UNENDED: &str = ", and did not say that it was done";
 /// What a machine is told whose session somebody had ended.
-const ENDED: &str = "an administrator of the server had this run ended; what was stored stays, and the next one goes on from it";
+const ENDED: &str =
+    "an administrator of the server had this run ended; nothing that was stored is lost";
 /// What a session is held back by where an administrator said so.
 const LIMIT: &str = "the limit that was set";
 /// What was shorter says little about what it waited for.
@@ -185,15 +188,21 @@ impl Activities {
         Ok(activity.entry(LIMIT))
     }
 
-    /// Checks that nobody had a session ended.
+    /// Checks that nobody had a session ended, in which something is asked for now.
     ///
     /// # Errors
     /// [`RepositoryError::Refused`].
     pub(crate) fn check(&self, of: (PublicKey, SessionId)) -> Result<(), RepositoryError> {
-        if self.lock().get(&of).is_some_and(|activity| activity.is_ended) {
-            return Err(RepositoryError::Refused { reason: ENDED.into() });
+        match self.lock().get_mut(&of) {
+            Some(activity) if activity.is_ended => {
+                Err(RepositoryError::Refused { reason: ENDED.into() })
+            }
+            Some(activity) => {
+                activity.last = Instant::now();
+                Ok(())
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Tells of the sessions that ended without a word, now and then. Never ends by itself.
@@ -209,11 +218,11 @@ impl Activities {
         self.tell_those(|_| true);
     }
 
-    /// Those in which something was stored or read and that did not end yet, the oldest first.
+    /// Those that did not end yet and in which something was asked for lately, the oldest first.
     pub(crate) fn entries(&self) -> Vec<SessionEntry> {
         let all = self.lock();
         let mut active: Vec<_> =
-            all.values().filter(|one| one.taken_bytes + one.given_bytes > 0).collect();
+            all.values().filter(|one| !one.is_ended && one.last.elapsed() < SILENT).collect();
         active.sort_by_key(|activity| activity.began);
         let rule = self.bandwidth.rule();
         let limit = rule.map(|rule| format!("the limit of {rule}"));

@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::accounts::{Accounts, BandwidthRule, Day, bandwidth_in_force};
 
-/// Bytes that are paid for at a time.
-pub(crate) const PIECE_BYTES: usize = 64 << 10;
+/// Bytes that are paid for at a time: so few that of many connections each moves before anybody takes it for dead.
+pub(crate) const PIECE_BYTES: usize = 16 << 10;
 /// What a timer may oversleep, which is made up for.
 const OVERSLEPT: Duration = Duration::from_millis(20);
 /// So often it is looked which limit counts: soon after one was changed.

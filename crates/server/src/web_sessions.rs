@@ -19,6 +19,8 @@ const LOOK_NS: i64 = 30 * 24 * 60 * MINUTE_NS;
 const MINUTE_NS: i64 = 60 * 1_000_000_000;
 /// Most sessions of a kind at once; of more, the one that was idle for longest ends.
 const MOST: usize = 100;
+/// And of one person, so that nobody signs all others out.
+const MOST_OF_ACCOUNT: usize = 10;
 
 /// What the cookie of who came by a link ends with, so that they are told to open it again once the session is over.
 pub(crate) const LINK_SUFFIX: &str = "-link";
@@ -51,6 +53,15 @@ enum Who {
     Person(Person),
     /// Who came by a link with that token.
     Onlooker(ApiToken),
+}
+
+impl Who {
+    fn account(&self) -> Option<&str> {
+        match self {
+            Self::Person(person) => Some(&person.account),
+            Self::Onlooker(_) => None,
+        }
+    }
 }
 
 impl Session {
@@ -95,7 +106,11 @@ impl WebSessions {
         open.retain(|_, session| session.lives(now_ns));
         let kind = std::mem::discriminant(&who);
         let of_kind = || open.iter().filter(|(_, one)| std::mem::discriminant(&one.who) == kind);
-        if of_kind().count() >= MOST {
+        let of_account = || open.iter().filter(|(_, one)| one.who.account() == who.account());
+        if who.account().is_some() && of_account().count() >= MOST_OF_ACCOUNT {
+            let idlest = of_account().min_by_key(|(_, session)| session.seen_ns).map(|(id, _)| *id);
+            idlest.map(|id| open.remove(&id));
+        } else if of_kind().count() >= MOST {
             let idlest = of_kind().min_by_key(|(_, session)| session.seen_ns).map(|(id, _)| *id);
             idlest.map(|id| open.remove(&id));
         }

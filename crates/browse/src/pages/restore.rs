@@ -104,9 +104,11 @@ fn wish_of(shared: &Shared, fields: &[(String, Vec<u8>)]) -> Result<Wish, Proble
     if items.iter().any(|(path, _)| path.ends_with(b"/")) {
         return Err(Problem::wrong("Tick what is in a folder, not all of a snapshot."));
     }
+    let typed = field("folder");
     let folder = match field("where") {
-        b"place" => None,
-        b"folder" => Some(PathBuf::from(OsStr::from_bytes(field("folder")))),
+        // Whoever typed a folder means it, whatever else was chosen: what is in its place is not touched.
+        b"place" if typed.is_empty() => None,
+        b"place" | b"folder" => Some(PathBuf::from(OsStr::from_bytes(typed))),
         _ => return Err(Problem::wrong("Where to? Choose one of the two.")),
     };
     if folder.as_ref().is_some_and(|folder| !folder.is_absolute()) {

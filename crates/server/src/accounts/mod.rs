@@ -85,6 +85,7 @@ pub(crate) struct Accounts {
     clock: Arc<WatchedClock>,
     /// By repository.
     asking: Mutex<HashMap<String, Arc<Asking>>>,
+    noted: audit::Noted,
 }
 
 /// By so much a clock may have been set back since something was made that it lives on.
@@ -126,7 +127,14 @@ impl Accounts {
         state.derive_roles();
         let seen = Seen::of_noted(database.seen()?.into_iter());
         let clock = Arc::new(WatchedClock::new(clock, Arc::clone(&database)));
-        Ok(Self { database, state: Mutex::new(state), seen, clock, asking: Mutex::default() })
+        Ok(Self {
+            database,
+            state: Mutex::new(state),
+            seen,
+            clock,
+            asking: Mutex::default(),
+            noted: audit::Noted::default(),
+        })
     }
 
     /// What a key is.

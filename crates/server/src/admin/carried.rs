@@ -6,7 +6,7 @@ use crate::ServerError;
 use crate::auth::scope::Scope;
 
 /// What an administrator alone is told, and changes nothing.
-const ONLY_TELL: [&str; 2] = ["api-tokens", "audit"];
+const ONLY_TELL: [&str; 3] = ["api-tokens", "audit", "people"];
 
 /// How the server carries a command out.
 pub(crate) trait Carried: AdminCommand {

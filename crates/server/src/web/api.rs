@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{Path, State};
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
@@ -121,10 +121,9 @@ pub(super) async fn carry_out(
     from: From,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Result<Response, Refused> {
-    let body = body.map_err(|error| Refused::new(error.status(), error.body_text()))?;
-    carried_out(state, from, path, headers, Some(body)).await
+    carried_out(state, from, path, headers, Some(request)).await
 }
 
 async fn carried_out(
@@ -132,7 +131,7 @@ async fn carried_out(
     From(source): From,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
-    body: Option<Bytes>,
+    request: Option<Request>,
 ) -> Result<Response, Refused> {
     let Some(token) = token::shown(&shared, &headers).await? else {
         let reason = "a token is missing, lapsed or revoked; `holdall admin api-token` makes one, to be sent as Bearer";
@@ -142,9 +141,14 @@ async fn carried_out(
     if !is_command(&name) {
         return Err(nothing().await);
     }
-    if body.is_none() && !is_told_without_fields(&name) {
+    if request.is_none() && !is_told_without_fields(&name) {
         return Err(Refused::method(&name));
     }
+    // Nobody without a token has the server wait for a body.
+    let body = match request {
+        Some(request) => Some(Bytes::from_request(request, &()).await.map_err(unread)?),
+        None => None,
+    };
     let command = command(&name, body.as_deref())?;
     let scope = command.scope();
     let actor = Actor {
@@ -171,6 +175,10 @@ async fn carried_out(
     let answered = shared.state.carry_out(actor, command).await.map_err(Problem::from)?;
     let line = answered.map_err(Problem::from)?;
     answer_json(StatusCode::OK, &reply_of(&line).map_err(Problem::from)?)
+}
+
+fn unread(error: BytesRejection) -> Refused {
+    Refused::new(error.status(), error.body_text())
 }
 
 /// Begins what takes longer than a request may, and answers with the job that it is.

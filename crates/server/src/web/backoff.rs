@@ -69,11 +69,25 @@ impl Backoff {
         Ok(())
     }
 
-    /// Forgets the mistakes of who gave the right password.
+    /// Takes an attempt back that was no mistake, and forgets none before it: it proved a part only of who it is.
+    pub(super) fn take_back(&self, account: &str, source: Source) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        take_one(&mut kept.accounts, &account.to_owned());
+        take_one(&mut kept.sources, &source);
+    }
+
+    /// Forgets the mistakes of who gave the right password, and the right code where there is a second factor.
     pub(super) fn forget(&self, account: &str, source: Source) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.accounts.remove(account);
         kept.sources.remove(&source);
+    }
+}
+
+/// What `begin` counted, of one that was no mistake.
+fn take_one<K: Hash + Eq>(of: &mut HashMap<K, Mistakes>, key: &K) {
+    if let Some(one) = of.get_mut(key) {
+        one.count = one.count.saturating_sub(1);
     }
 }
 
@@ -138,6 +152,24 @@ mod tests {
         }
         assert_eq!(backoff.begin("x", from(1), now_ns), Err(3600));
         assert_eq!(backoff.begin("x", from(2), now_ns), Ok(()), "another address");
+    }
+
+    #[test]
+    fn a_password_alone_forgets_no_mistake_of_a_code() {
+        let (backoff, mut now_ns) = (Backoff::default(), SECOND_NS);
+        let mut waits = 0;
+        for _ in 0..10 {
+            now_ns += SECOND_NS;
+            while let Err(seconds) = backoff.begin("ann", from(1), now_ns) {
+                (now_ns, waits) = (now_ns + seconds * SECOND_NS, waits + seconds);
+            }
+            // A wrong code, and then the right password where no code is asked for.
+            while let Err(seconds) = backoff.begin("ann", from(1), now_ns) {
+                (now_ns, waits) = (now_ns + seconds * SECOND_NS, waits + seconds);
+            }
+            backoff.take_back("ann", from(1));
+        }
+        assert!(waits > 200, "{waits}");
     }
 
     #[test]

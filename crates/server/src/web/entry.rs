@@ -69,6 +69,12 @@ pub(super) async fn welcome(shared: &Arc<Shared>, visitor: &Visitor) -> Response
     visitor.remember(shared, page)
 }
 
+/// The form for who was let in to look alone, and may do more.
+pub(super) async fn show_sign_in(State(shared): State<Arc<Shared>>, visitor: Visitor) -> Response {
+    let page = shared.open_page("Sign in", sign_in_form(&shared, &visitor, None));
+    visitor.remember(&shared, page)
+}
+
 fn sign_in_form(shared: &Shared, visitor: &Visitor, wrong: Option<&str>) -> Markup {
     let fields = html! {
         (field("name", "Name", "username"))
@@ -108,7 +114,7 @@ fn how_to_begin() -> Markup {
 
 /// Where the first administrator, or one who forgot the password, begins.
 pub(super) async fn show_setup(State(shared): State<Arc<Shared>>, visitor: Visitor) -> Response {
-    let page = shared.open_page("Become an administrator", setup_form(&shared, &visitor, None));
+    let page = shared.open_page("Begin with a code", setup_form(&shared, &visitor, None));
     visitor.remember(&shared, page)
 }
 
@@ -142,11 +148,7 @@ pub(super) async fn set_up(
         passwords::check_new(&new.password, &new.again, &names).err()
     };
     if let Some(wrong) = wrong {
-        return refused(
-            &shared,
-            "Become an administrator",
-            setup_form(&shared, &visitor, Some(&wrong)),
-        );
+        return refused(&shared, "Begin with a code", setup_form(&shared, &visitor, Some(&wrong)));
     }
     match make_account(&shared, source, name.clone(), new).await {
         Ok(scope) => {
@@ -154,7 +156,7 @@ pub(super) async fn set_up(
             signed_in(&shared, source, &visitor, person, "web-account").await
         }
         Err(Wrong::Known(words)) => {
-            refused(&shared, "Become an administrator", setup_form(&shared, &visitor, Some(&words)))
+            refused(&shared, "Begin with a code", setup_form(&shared, &visitor, Some(&words)))
         }
         Err(Wrong::Other(problem)) => problem.into_response(),
     }
@@ -202,7 +204,7 @@ async fn make_account(
                     scope,
                     inner.now_ns(),
                 )?)?;
-                inner.state.log("somebody became an administrator in a browser, by a code");
+                inner.state.log("somebody may sign in to the pages in a browser now, by a code");
                 Ok(Some(scope))
             })())
         })
@@ -286,7 +288,7 @@ async fn check_person(
         return Err(wrong());
     }
     attempt(shared, name, source)?;
-    let (inner, of) = (Arc::clone(shared), name.to_owned());
+    let (inner, of, has_code) = (Arc::clone(shared), name.to_owned(), code.is_some());
     let check = move || {
         let accounts = &inner.state.accounts;
         let known = accounts.web_accounts()?;
@@ -295,15 +297,20 @@ async fn check_person(
         // A code is used up by the right password alone.
         let is_right =
             is_right && code.map_or(Ok(true), |code| accounts.use_second_factor(&of, &code))?;
-        Ok::<_, ServerError>(account.filter(|_| is_right).map(|account| account.scope))
+        let right = account.filter(|_| is_right);
+        Ok::<_, ServerError>(right.map(|account| (account.scope, account.second_factor.is_some())))
     };
-    let (scope, _) = shared.stretching.run(move || Ok(check())).await?;
-    let Some(scope) = scope? else {
+    let (right, _) = shared.stretching.run(move || Ok(check())).await?;
+    let Some((scope, has_second)) = right? else {
         let what = "wrong name, password or code";
         shared.state.failures.note(Whose::Browsers, Some(source), what);
         return Err(wrong());
     };
-    shared.backoff.forget(name, source);
+    match has_code || !has_second {
+        true => shared.backoff.forget(name, source),
+        // Or a password would clear the way for guesses of the code.
+        false => shared.backoff.take_back(name, source),
+    }
     Ok(scope)
 }
 

@@ -78,7 +78,8 @@ fn session_list(sessions: &[SessionEntry], who: &SignedIn) -> Markup {
                 li {
                     (name(&session.who)) ": "
                     @if session.taken_bytes > 0 { (size(session.taken_bytes)) " taken" }
-                    @else { (size(session.given_bytes)) " read" }
+                    @else if session.given_bytes > 0 { (size(session.given_bytes)) " read" }
+                    @else { "nothing yet" }
                     " in " (duration(session.seconds)) ", now " (size(session.bytes_per_second as u64)) "/s"
                     @if let Some(limit) = &session.limited_by {
                         @if limit.starts_with("the limit") { ", held back by " } @else { ", limited by " }

@@ -11,14 +11,19 @@ use zeroize::Zeroizing;
 
 use super::problem::Problem;
 use super::shared::Shared;
-use super::visitor::set_cookie;
+use super::visitor::{Visitor, set_cookie};
 use crate::admin::Pace;
 
 /// Exchanges the token of a link for a cookie.
 pub(super) async fn begin(
     State(shared): State<Arc<Shared>>,
+    visitor: Visitor,
     Path(token): Path<Zeroizing<String>>,
 ) -> Result<Response, Problem> {
+    // Who is signed in sees more than that, and stays so.
+    if visitor.signed_in(&shared).is_ok() {
+        return Ok(Redirect::to("/").into_response());
+    }
     let token = shared.read(Pace::Quick, move |on| on.accounts.api_token(&token)).await?;
     let Some(token) = token else {
         return Err(Problem::forbidden(

@@ -95,7 +95,7 @@ impl Web {
         let router = Router::new()
             .route("/", get(overview::show))
             .route("/setup", get(entry::show_setup).post(entry::set_up))
-            .route("/sign-in", post(entry::sign_in))
+            .route("/sign-in", get(entry::show_sign_in).post(entry::sign_in))
             .route("/sign-out", post(entry::sign_out))
             .route("/machines/{id}", get(machine::show))
             .route("/machines/{id}/revoke", post(machine::revoke))

@@ -55,7 +55,11 @@ pub(super) async fn show(
 /// What they see who may only look.
 async fn show_to_onlooker(shared: &Arc<Shared>) -> Result<Response, Problem> {
     let overview = shared.read(Pace::Usual, read).await?;
-    Ok(shared.open_page("Overview", page(&overview, None, shared.now_ns())))
+    let content = html! {
+        (page(&overview, None, shared.now_ns()))
+        p class="faint" { "This browser was let in by a link, to look. " a href="/sign-in" { "Sign in" } " to do more." }
+    };
+    Ok(shared.open_page("Overview", content))
 }
 
 /// Reads it, by the commands of an administrator.

@@ -64,7 +64,7 @@ fn show_session(app: &App, session: &SessionEntry) -> Result<()> {
     app.output.object("session", session)?;
     let SessionEntry { number, who, taken_bytes, given_bytes, seconds, .. } = session;
     let (bytes, what) =
-        if *taken_bytes > 0 { (taken_bytes, "stored") } else { (given_bytes, "read") };
+        if *given_bytes > *taken_bytes { (given_bytes, "read") } else { (taken_bytes, "stored") };
     let (who, bytes, took) = (Shown(who.as_bytes()), size(*bytes), duration(*seconds));
     Ok(app.output.result(format_args!("session {number}: {who}, {bytes} {what} in {took}"))?)
 }

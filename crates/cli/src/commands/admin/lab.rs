@@ -124,5 +124,5 @@ fn show(app: &App, report: &Report) -> Result<()> {
     }
     let mut card = report.clone();
     card.made = local_time_of(&report.made);
-    Ok(app.output.say(card.write(Form::Text).trim_end())?)
+    card.write(Form::Text).lines().try_for_each(|line| Ok(app.output.say(line)?))
 }

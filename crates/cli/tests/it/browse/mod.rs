@@ -305,6 +305,13 @@ fn what_is_ticked_is_restored_beside_what_is_there_or_elsewhere() {
     ended(&mut browser, &begun);
     assert_eq!(kept(), "Dear reader,\n");
 
+    let typed = place.machine.path("typed");
+    let to = [("where", "place"), ("folder", text(&typed)), ("replace", "yes"), ("item", &one)];
+    let begun = browser.post("/restore", &[&fields[..], &to].concat()).expect(303);
+    ended(&mut browser, &begun);
+    assert_eq!(fs::read_to_string(&letter).expect("it is there"), "changed\n", "not where it was");
+    assert_eq!(fs::read_to_string(typed.join("letter.txt")).expect("it came"), "Dear reader,\n");
+
     let relative = [("where", "folder"), ("folder", "docs"), ("item", &*docs)];
     browser.post("/restore", &[&fields[..], &relative].concat()).expect(400);
     browser.post("/restore", &[&fields[..], &[("where", "place")]].concat()).expect(400);
@@ -314,7 +321,7 @@ fn what_is_ticked_is_restored_beside_what_is_there_or_elsewhere() {
     browser
         .post("/restore", &[&fields[..], &[("where", "place"), ("item", "/etc")]].concat())
         .expect(404);
-    assert_eq!(browser.get("/restores").expect(200).text().matches("/restores/").count(), 3);
+    assert_eq!(browser.get("/restores").expect(200).text().matches("/restores/").count(), 4);
 }
 
 /// Unpacks an archive, and gives what is in it as `find` sees it.

@@ -11,9 +11,10 @@ use super::{PASSWORD, Place, set_up_as, sign_in};
 /// Where the server's pages are listed, so that none that is added is left out here.
 const ROUTES: &str = include_str!("../../../../server/src/web/mod.rs");
 /// What anybody may get.
-const OPEN: [&str; 7] = [
+const OPEN: [&str; 8] = [
     "/",
     "/setup",
+    "/sign-in",
     "/metrics",
     "/look/{token}",
     "/api/v1/openapi.json",

@@ -87,6 +87,14 @@ fn a_link_shows_the_overview_and_nothing_else_until_its_token_is_revoked() {
     assert!(stays, "the link is good for 30 days, and a browser is closed each evening");
     let seen = browser.get("/").expect(200);
     assert!(seen.body.contains(">attic</bdi>") && seen.body.contains("All is well."));
+    assert!(seen.body.contains("href=\"/sign-in\""), "who may do more can sign in");
+    assert!(browser.get("/sign-in").expect(200).body.contains("name=\"password\""));
+    let mut administrator = place.signed_in();
+    assert_eq!(
+        administrator.get(&format!("/look/{secret}")).expect(303).header("set-cookie"),
+        None
+    );
+    administrator.get("/settings").expect(200);
     for never in ["<form", "<nav", "href=\"/machines", &secret] {
         assert!(!seen.body.contains(never), "{never} in {}", seen.body);
     }
