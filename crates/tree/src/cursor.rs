@@ -185,6 +185,29 @@ impl<S: NodeSource> Cursor<S> {
         }
     }
 
+    /// Gives the first path of the next leaf and steps past that leaf. Fetches interior nodes alone, and a root.
+    ///
+    /// # Errors
+    /// As [`Cursor::peek`].
+    pub fn next_leaf(&mut self) -> Result<Option<PathKey>, TreeError<S::Error>> {
+        loop {
+            let first = match self.settle()? {
+                Place::End => return Ok(None),
+                Place::Node { level: 1.., .. } => None,
+                Place::Node { first, .. } | Place::Entry(first) => Some(first.clone()),
+            };
+            if first.is_none() {
+                self.enter()?;
+                continue;
+            }
+            if self.leaf.take().is_none() {
+                self.skip_node();
+            }
+            self.entry = None;
+            return Ok(first);
+        }
+    }
+
     /// Steps past `path` and all that lies below it. Never goes back.
     ///
     /// # Errors

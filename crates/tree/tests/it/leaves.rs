@@ -243,3 +243,31 @@ proptest! {
         prop_assert_eq!(read_all(&mut known.nodes, found.id), Ok(edited));
     }
 }
+
+#[test]
+fn every_leaf_is_passed_by_its_first_path() {
+    for count in [1, 3, 500] {
+        let model: Model = (0..count)
+            .map(|at| {
+                let path = PathKey::from_absolute(format!("/file-{at:04}").as_bytes()).unwrap();
+                (path, Entry::empty(EntryKind::File))
+            })
+            .collect();
+        let (root, known) = built(&model);
+        let mut firsts = Vec::new();
+        let (mut cursor, mut leaf) = (Cursor::new(known.nodes.clone(), root.id), None);
+        while let Some((path, _)) = cursor.next().unwrap() {
+            if cursor.leaf_id() != leaf {
+                leaf = cursor.leaf_id();
+                firsts.push(path);
+            }
+        }
+        let mut cursor = Cursor::new(known.nodes.clone(), root.id);
+        let mut passed = Vec::new();
+        while let Some(first) = cursor.next_leaf().unwrap() {
+            passed.push(first);
+        }
+        assert_eq!(passed, firsts);
+        assert_eq!(passed.len() > 1, count == 500);
+    }
+}
