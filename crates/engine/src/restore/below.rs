@@ -6,13 +6,13 @@ use holdall_sys::{Name, TargetDir};
 
 /// The directory that was opened last, with its path below the target: most that follows lies there, too.
 #[derive(Default)]
-pub(super) struct LastBelow {
+pub(crate) struct LastBelow {
     last: Option<(Vec<u8>, TargetDir)>,
 }
 
 impl LastBelow {
     /// Opens the directory at a path below the target, which itself is at the empty path.
-    pub(super) fn open<'d>(
+    pub(crate) fn open<'d>(
         &'d mut self,
         target: &'d TargetDir,
         path: &[u8],
@@ -33,7 +33,7 @@ impl LastBelow {
 }
 
 /// Divides a path below the target into that of its directory and its name.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (b"", path),

@@ -16,7 +16,7 @@
 //! written stays as the disk gives it.
 
 mod attributes;
-mod below;
+pub(crate) mod below;
 mod beside;
 mod chunk_cache;
 mod chunks;
@@ -157,7 +157,8 @@ fn restore_in(
     let is_on_the_way =
         select.is_some_and(|select| select(&start.top.to_absolute(), true) != Selected::Yes);
     let Target { root, kept, was_empty } = target::open(target, options, is_on_the_way, &earlier)?;
-    if start.top.is_root() && start.only.is_none() {
+    let is_known = run.items_expected.load(Ordering::Relaxed) > 0;
+    if start.top.is_root() && start.only.is_none() && !is_known {
         run.items_expected.store(snapshot.secret.items, Ordering::Relaxed);
         run.bytes_expected.store(snapshot.secret.bytes, Ordering::Relaxed);
     }
