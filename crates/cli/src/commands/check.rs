@@ -1,6 +1,9 @@
 //! `holdall check`.
 
+mod drill;
+
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use anyhow::{Error, Result};
 use holdall_crypto::{Entropy, SystemEntropy};
@@ -37,6 +40,7 @@ Examples: holdall check                 reads everything again and checks hashes
           holdall check --repair --record 000000000000002a
                                         says that what this computer, or --from, has of that record is the right one
           holdall check --parity 5      from now on keeps 5 % of parity beside each pack
+          holdall check --drill         restores a sample, compares it, and says how long a restore of all takes
 
 What cannot be repaired counts as missing, and the next backup that has it sends it again. Damaged \
 files are kept, in the repository's folder `quarantine` or, of a tail, in `tails` as `NAME.damaged`.
@@ -47,7 +51,11 @@ stored is opened with the key first. What comes from there is stored only under 
 what is not the same is told and left out. Of a repository on a server, its administrator does the \
 rest of the repair.
 
-Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 10 no such repository, 11 in use, 12 \
+A drill restores at most 10,000 items and 1 GiB of the newest snapshot, here and there in its tree, into a folder that is \
+removed again: in TMPDIR if that is set, beside the repository, in /var/tmp or in the cache folder. --target names another one; \
+the time that is told is that of its disk.
+
+Exit codes: 0 everything is whole, 1 failed, 2 wrong usage, 3 whole, but a drill could not restore some items there, 10 no such repository, 11 in use, 12 \
 wrong password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// Reads everything where it is stored, without keys; what happens if nothing else is asked
@@ -62,6 +70,12 @@ pub(crate) struct Args {
         value_parser = parse_share
     )]
     verify: Option<Share>,
+    /// Restores a sample of the newest snapshot, compares it, and says how long a restore of all of it takes
+    #[arg(long)]
+    drill: bool,
+    /// With --drill: the folder in which the sample is restored for a while
+    #[arg(long, value_name = "DIR", requires = "drill")]
+    target: Option<PathBuf>,
     #[command(flatten)]
     repairs: RepairArgs,
     /// With --repair: fetches what is lost from this repository that has it too
@@ -76,7 +90,8 @@ pub(crate) struct Args {
 
 impl Args {
     fn wants_scrub(&self) -> bool {
-        self.scrub || (self.verify.is_none() && self.repairs.parity.is_none())
+        let others = self.verify.is_some() || self.repairs.parity.is_some() || self.drill;
+        self.scrub || !others
     }
 
     /// Whether anything is looked at but records.
@@ -137,6 +152,9 @@ fn look_at_all(args: &Args, app: &App) -> Result<Exit> {
     }
     if let Some(share) = args.verify {
         found.add_verify(&verify(app, &access, &snapshots, share)?);
+    }
+    if args.drill {
+        found.add_drill(drill::run(app, &access, &snapshots, args.target.as_deref())?);
     }
     found.followers = followers.iter().map(|broken| record_file(broken.position)).collect();
     found.add_records(&damaged);
@@ -379,6 +397,8 @@ struct Found {
     is_short: bool,
     /// Files of records that are sound, but the one before them is gone.
     followers: BTreeSet<String>,
+    /// What a drill measured.
+    drill: Option<drill::Report>,
 }
 
 /// Something that is damaged, as programs see it.
@@ -422,6 +442,12 @@ impl Found {
             snapshot: Some(path.snapshot.clone()),
             reason: path.reason.clone(),
         }));
+    }
+
+    fn add_drill(&mut self, drilled: Option<drill::Drilled>) {
+        let Some(drilled) = drilled else { return };
+        self.add_paths(&drilled.damaged);
+        self.drill = Some(drilled.report);
     }
 
     /// The file name of a record that is damaged or gone.
@@ -489,11 +515,23 @@ fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<
         damaged_unnamed: u64,
         repaired: u64,
         lacking: &'a [String],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        drill: Option<&'a drill::Report>,
     }
     let Found { damaged, lacking, .. } = found;
+    let drill = found.drill.as_ref();
     let &Found { packs, blocks, objects, snapshots, damaged_unnamed, repaired, .. } = found;
-    let summary =
-        Summary { packs, blocks, objects, snapshots, damaged, damaged_unnamed, repaired, lacking };
+    let summary = Summary {
+        packs,
+        blocks,
+        objects,
+        snapshots,
+        damaged,
+        damaged_unnamed,
+        repaired,
+        lacking,
+        drill,
+    };
     app.output.object("summary", &summary)?;
     lacking.iter().for_each(|sentence| app.output.note(format_args!("of this place: {sentence}")));
     for damage in damaged {
@@ -502,8 +540,15 @@ fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<
     if damaged_unnamed > 0 {
         app.output.result(format_args!("and {} more damaged paths", count(damaged_unnamed)))?;
     }
-    if !has_read && damaged.is_empty() {
-        return Ok(Exit::Done);
+    drill.map(drill::Report::words).iter().flatten().try_for_each(|line| app.output.say(line))?;
+    let is_restored = drill.is_none_or(|drill| drill.errors == 0);
+    let exit = match (damaged.is_empty(), is_restored) {
+        (false, _) => Exit::Damage,
+        (true, false) => Exit::Incomplete,
+        (true, true) => Exit::Done,
+    };
+    if !has_read && (damaged.is_empty() || drill.is_some()) {
+        return Ok(exit);
     }
     app.output.say(format_args!(
         "{}, {} in {}: {}",
@@ -519,7 +564,7 @@ fn report(app: &App, found: &Found, has_read: bool, part: Option<u8>) -> Result<
             (several, _) => format!("{} damaged", count(several as u64 + damaged_unnamed)),
         },
     ))?;
-    Ok(if damaged.is_empty() { Exit::Done } else { Exit::Damage })
+    Ok(exit)
 }
 
 #[cfg(test)]

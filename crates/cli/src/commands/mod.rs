@@ -31,6 +31,7 @@ mod status;
 mod tag;
 mod try_it;
 mod version;
+mod work_folder;
 
 use anyhow::Result;
 use clap::Subcommand;

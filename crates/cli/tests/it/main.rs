@@ -25,6 +25,7 @@ mod cuts;
 mod dead_ends;
 mod defaults;
 mod directory;
+mod drills;
 mod drips;
 mod edits;
 mod emptied;

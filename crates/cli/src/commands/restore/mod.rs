@@ -13,7 +13,8 @@ use clap::ValueEnum;
 use holdall_diagnosis::speed_history::{Kind, Run, slowness_in_words};
 use holdall_diagnosis::{UsageCounters, judge, name_share_of_restore};
 use holdall_engine::{
-    EngineError, InPlace, Overwrite, RestoreOptions, RestoreSummary, Snapshot, UnlockedRepository,
+    EngineError, InPlace, Overwrite, RestoreOptions, RestoreSummary, Run as EngineRun, Snapshot,
+    UnlockedRepository,
 };
 use holdall_meter::cost::Slowness;
 use holdall_meter::{Verdict, per_second};
@@ -425,15 +426,30 @@ pub(crate) fn measured(
     options: &RestoreOptions,
 ) -> Result<Done> {
     let run = app.run();
-    let before = UsageCounters::now(&run);
-    let forecast = || remembered::forecast(Kind::Restore, app, access);
-    let result = watched(&app.output, &run, forecast, || {
-        holdall_engine::restore(access, snapshot, path, target, options, &run)
-    });
-    let usage = UsageCounters::now(&run).since(&before);
+    let done = timed(app, access, snapshot, path, target, options, &run);
     let told = run.take_problems().iter().try_for_each(|problem| app.output.problem(problem));
-    let summary = result?;
+    let done = done?;
     app.output.told(told.map_err(Into::into), DONE, options.dry_run)?;
+    Ok(done)
+}
+
+/// Restores, and shows progress; problems stay with the run.
+pub(crate) fn timed(
+    app: &App,
+    access: &UnlockedRepository,
+    snapshot: &Snapshot,
+    path: Option<&[u8]>,
+    target: &Path,
+    options: &RestoreOptions,
+    run: &EngineRun,
+) -> Result<Done> {
+    let before = UsageCounters::now(run);
+    let forecast = || remembered::forecast(Kind::Restore, app, access);
+    let result = watched(&app.output, run, forecast, || {
+        holdall_engine::restore(access, snapshot, path, target, options, run)
+    });
+    let usage = UsageCounters::now(run).since(&before);
+    let summary = result?;
     let items = summary.files + summary.dirs;
     let stages = summary.stages.clone();
     let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);

@@ -19,9 +19,9 @@ use holdall_sys::Timestamp;
 use super::memory::Memory;
 use super::report::{Conditions, Report};
 use super::server::Server;
-use super::work_folder::WorkFolder;
 use crate::app::App;
 use crate::commands::pair::ByInvite;
+use crate::commands::work_folder::WorkFolder;
 use crate::commands::{backup, browse, invite, pair, restore};
 use crate::exit::{Exit, Refusal};
 use crate::opening::open;
@@ -40,7 +40,8 @@ pub(crate) fn run(app: &App, dir: &Path, opens: bool) -> Result<Exit> {
     }
     app.output.detail(format_args!("looking at {}", dir.display()));
     let survey = Survey::take(&dir, &app.run())?;
-    let work = WorkFolder::make(&candidates(app, &dir), survey.room_bytes())?;
+    let hint = "name a folder on a disk with enough room in TMPDIR, or try a smaller folder";
+    let work = WorkFolder::make(&candidates(app, &dir), survey.room_bytes(), hint)?;
     let ended = attempt(app, &dir, &survey, work.path(), opens);
     let removed = work.remove();
     let exit = ended?;

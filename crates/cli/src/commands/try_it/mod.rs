@@ -4,7 +4,6 @@ mod attempt;
 mod memory;
 mod report;
 mod server;
-mod work_folder;
 
 use std::path::PathBuf;
 

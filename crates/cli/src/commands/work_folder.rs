@@ -1,4 +1,4 @@
-//! The folder in which everything happens: on a real disk with enough room, and gone at the end.
+//! A folder for what a command restores or stores only to see how that goes: with enough room, and gone at the end.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,36 +20,38 @@ pub(crate) struct WorkFolder {
 
 impl WorkFolder {
     /// Makes one in the first of `candidates` that is on a disk, can be written and has
-    /// `room_bytes`.
+    /// `room_bytes`. `hint` is what to do where there is none.
     ///
     /// # Errors
     /// [`Refusal`] tells what is wrong with each of them.
-    pub(crate) fn make(candidates: &[PathBuf], room_bytes: u64) -> Result<Self, Refusal> {
+    pub(crate) fn make(
+        candidates: &[PathBuf],
+        room_bytes: u64,
+        hint: &str,
+    ) -> Result<Self, Refusal> {
         let mut reasons = Vec::new();
         for candidate in candidates {
-            match Self::make_in(candidate, room_bytes) {
+            match on_disk(candidate).and_then(|()| Self::make_in(candidate, room_bytes)) {
                 Ok(made) => return Ok(made),
                 Err(reason) => reasons.push(format!("{}: {reason}", candidate.display())),
             }
         }
         let needed = size(room_bytes.saturating_add(SPARE_BYTES));
         let message = format!("no place to work in ({needed} needed): {}", reasons.join("; "));
-        let hint = "name a folder on a disk with enough room in TMPDIR, or try a smaller folder";
         Err(Refusal::new(Exit::Failed, message).hint(hint))
     }
 
-    fn make_in(folder: &Path, room_bytes: u64) -> Result<Self, String> {
-        let told = |error: io::Error| error.to_string();
-        std::fs::create_dir_all(folder).map_err(told)?;
+    /// Makes one in a folder that is there, on whatever disk, if it has `room_bytes`.
+    ///
+    /// # Errors
+    /// What is wrong with that folder.
+    pub(crate) fn make_in(folder: &Path, room_bytes: u64) -> Result<Self, String> {
         let folder = folder.canonicalize().map_err(told)?;
-        if holdall_sys::memory::is_ram_disk(&folder).map_err(told)? {
-            return Err("a RAM disk, not a real one".to_owned());
-        }
         let free = holdall_sys::disk::free_bytes(&folder).map_err(told)?;
         if free < room_bytes.saturating_add(SPARE_BYTES) {
             return Err(format!("only {} free", size(free)));
         }
-        let made = tempfile::Builder::new().prefix("holdall-try-").tempdir_in(&folder);
+        let made = tempfile::Builder::new().prefix("holdall-work-").tempdir_in(&folder);
         Ok(Self { path: made.map_err(told)?.keep() })
     }
 
@@ -75,6 +77,20 @@ impl Drop for WorkFolder {
     }
 }
 
+/// Makes a folder, unless it is there, and refuses one that is not on a disk.
+fn on_disk(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(told)?;
+    match holdall_sys::memory::is_ram_disk(folder).map_err(told)? {
+        true => Err("a RAM disk, not a real one".to_owned()),
+        false => Ok(()),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn told(error: io::Error) -> String {
+    error.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,9 +99,9 @@ mod tests {
     fn a_place_without_room_or_on_a_ram_disk_is_refused_by_name() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let candidates = [folder.path().to_owned(), PathBuf::from("/proc/no/folder")];
-        let refusal = WorkFolder::make(&candidates, u64::MAX / 4).unwrap_err();
+        let refusal = WorkFolder::make(&candidates, u64::MAX / 4, "").unwrap_err();
         assert!(refusal.message.contains("free") && refusal.message.contains("/proc/no"));
-        let made = WorkFolder::make(&candidates, 0).unwrap();
+        let made = WorkFolder::make(&candidates, 0, "").unwrap();
         assert!(made.path().starts_with(folder.path().canonicalize().unwrap()));
     }
 }
