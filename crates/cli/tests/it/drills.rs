@@ -97,6 +97,22 @@ fn without_room_nothing_is_restored() {
 }
 
 #[test]
+fn a_disk_that_is_full_all_the_same_ends_it_and_gets_its_room_back() {
+    let machine = backed_up(|source| {
+        (0..200).for_each(|at| fs::write(source.join(format!("{at}")), "small").unwrap());
+    });
+    // Room for all bytes, and not for that many files.
+    let disk = Mount::ext4_made_with(&machine.path("disk"), 128 << 20, &["-N", "100"]);
+    let Some(disk) = disk else { return };
+    let said = Outcome::of(&mut drill(&machine, &["--target", text(disk.point())])).expect(1);
+    assert!(said.stderr.contains("make room"), "{}", said.stderr);
+    let left = files_below(disk.point());
+    assert!(left.is_empty(), "{left:?}");
+    let folders = fs::read_dir(disk.point()).unwrap().flatten().map(|entry| entry.file_name());
+    assert_eq!(folders.collect::<Vec<_>>(), ["lost+found"]);
+}
+
+#[test]
 fn a_drill_that_is_interrupted_leaves_nothing() {
     let machine = backed_up(|source| {
         let bytes = Random::new(1).bytes(128 << 20);
