@@ -246,15 +246,16 @@ mod tests {
         let first = begin(&sessions, "ann", 0);
         let second = begin(&sessions, "ann", 1);
         assert_eq!((sessions.count("ann", false, 1), sessions.count("ann", true, 1)), (2, 0));
-        for at in 2..=MOST as i64 {
+        for at in 2..50 {
             begin(&sessions, "bob", at);
         }
-        assert_eq!(account(&sessions, &first, 200), None);
-        assert!(account(&sessions, &second, 200).is_some());
-        assert_eq!(
-            (sessions.count("ann", false, 200), sessions.count("bob", false, 200)),
-            (1, MOST - 1)
-        );
+        let of_bob = sessions.count("bob", false, 50);
+        assert_eq!((of_bob, sessions.count("ann", false, 50)), (MOST_OF_ACCOUNT, 2), "his alone");
+        assert!(account(&sessions, &first, 50).is_some());
+        for at in 0..MOST {
+            begin(&sessions, &format!("one of many {}", at / 5), 100 + at as i64);
+        }
+        assert_eq!(account(&sessions, &second, 200), None, "it was idle for longest");
         assert_eq!(sessions.count("ann", false, 200 + IDLE_NS), 0);
     }
 }
