@@ -130,22 +130,7 @@ impl Server {
             tls: Arc::new(tls),
             ending: watching,
         };
-        let working = workers + SCRUBS + QUICK_WORKERS + web::WORKERS;
-        // The runtime panics where it cannot start those that wait, and waits for ever where none works.
-        // Work that finds no other thread is done by those that there are.
-        let least = WAITING_THREADS + SCRUBS + QUICK_WORKERS + 1;
-        holdall_sys::thread::test(least).map_err(|source| {
-            ServerError::io("starting the threads of the server on", folder.path(), source)
-        })?;
-        holdall_sys::thread::test_files(FILES)
-            .map_err(|source| ServerError::io("opening files for", folder.path(), source))?;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(WAITING_THREADS)
-            .max_blocking_threads(working)
-            .thread_name("holdall-server")
-            .enable_all()
-            .build()
-            .map_err(|source| ServerError::Listen { address: listen, source })?;
+        let runtime = runtime(workers, &folder, listen)?;
         let accepting = runtime.spawn(accept(serving, listener, admin, renewal));
         let accepting = Some(accepting);
         Ok(Self {
@@ -195,6 +180,30 @@ impl Server {
         let _ = runtime.block_on(async { timeout(self.shutdown, accepting).await });
         runtime.shutdown_timeout(ENDING);
     }
+}
+
+/// The threads of a server, once it is sure that there can be so many.
+fn runtime(
+    workers: usize,
+    folder: &DataFolder,
+    listen: SocketAddr,
+) -> Result<Runtime, ServerError> {
+    let working = workers + SCRUBS + QUICK_WORKERS + web::WORKERS;
+    // The runtime panics where it cannot start those that wait, and waits for ever where none works.
+    // Work that finds no other thread is done by those that there are.
+    let least = WAITING_THREADS + SCRUBS + QUICK_WORKERS + 1;
+    holdall_sys::thread::test(least).map_err(|source| {
+        ServerError::io("starting the threads of the server on", folder.path(), source)
+    })?;
+    holdall_sys::thread::test_files(FILES)
+        .map_err(|source| ServerError::io("opening files for", folder.path(), source))?;
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WAITING_THREADS)
+        .max_blocking_threads(working)
+        .thread_name("holdall-server")
+        .enable_all()
+        .build()
+        .map_err(|source| ServerError::Listen { address: listen, source })
 }
 
 impl Drop for Server {
