@@ -26,6 +26,8 @@ fn every_answer_of_the_api_is_as_its_document_says() {
     asking.args(["-m", "schemathesis.cli", "run", "--no-color", "--checks", "all"]);
     // The same requests in each run; what they find, another run has to find again.
     asking.args(["--seed", "1", "--max-examples", EXAMPLES, "--tls-verify", "false"]);
+    // A server closes connections that it needs the room of; what is asked again is answered all the same.
+    asking.args(["--request-retries", "3"]);
     asking.args([
         "--exclude-path-regex",
         LEFT_OUT,
