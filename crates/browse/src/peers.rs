@@ -50,7 +50,7 @@ impl Peers {
         Some(Peer { user, _place: place })
     }
 
-    /// Notes that somebody has shown who they are.
+    /// Notes that a connection showed the cookie or the password.
     pub(crate) fn know(&self, peer: &Peer) {
         lock(&self.known).extend(peer.user);
     }

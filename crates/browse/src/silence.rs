@@ -1,4 +1,4 @@
-//! How long a server that was asked has sent nothing: whoever waits for a page is to know it long before asking is given up.
+//! How long a server that was asked has sent nothing: a page says so long before the request is given up.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ struct Since {
 }
 
 impl Silence {
-    /// How long the server has sent nothing while it is asked, as far as somebody looked.
+    /// How long the server has sent nothing while a request is open, at the last look.
     pub(crate) fn lasts(&self, access: &UnlockedRepository) -> Duration {
         let repository = access.repository();
         let received = repository.is_asking().then(|| repository.traffic().received_bytes);

@@ -21,7 +21,7 @@ pub(super) struct Batch {
     pub(super) target: PathBuf,
     /// What it is called in the end, for people; of several, their folder.
     pub(super) called: String,
-    /// Whether nobody typed the target, so that another user may have put a link there.
+    /// Whether the target was not typed in, so that another user may have put a link there.
     pub(super) is_guarded: bool,
     /// What gets its name once it is whole.
     pub(super) places: Vec<InPlace>,

@@ -201,7 +201,7 @@ async fn sent(
     shared.send(place, send).await
 }
 
-/// A piece of a file. Between two of them nothing is held, so that a backup can begin while nobody takes what was read;
+/// A piece of a file. Between two of them nothing is held, so that a backup can begin while the reader takes nothing;
 /// while it runs it is waited for.
 fn piece(
     shared: &Shared,

@@ -106,7 +106,7 @@ fn wish_of(shared: &Shared, fields: &[(String, Vec<u8>)]) -> Result<Wish, Proble
     }
     let typed = field("folder");
     let folder = match field("where") {
-        // Whoever typed a folder means it, whatever else was chosen: what is in its place is not touched.
+        // A folder that was typed counts, whatever else was chosen: what is in place is not touched.
         b"place" if typed.is_empty() => None,
         b"place" | b"folder" => Some(PathBuf::from(OsStr::from_bytes(typed))),
         _ => return Err(Problem::wrong("Where to? Choose one of the two.")),

@@ -1,4 +1,4 @@
-//! How two texts differ in what nobody sees: ends of lines, blanks, and characters without a shape.
+//! How two texts differ in what is not visible: ends of lines, blanks, and characters without a shape.
 
 use holdall_format::is_unseen;
 use maud::{Markup, html};
