@@ -43,6 +43,8 @@ use crate::storage::publish::{
 
 /// How often whoever writes takes the next number.
 const RENEW_EVERY: Duration = Duration::from_secs(60);
+/// So often a lock is tried of which the system names no holder.
+const LOCK_TRIES: usize = 3;
 /// A lease that was not renewed for so long is nobody's.
 const STALE_AFTER: Duration = Duration::from_secs(300);
 /// No lease file is longer.
@@ -167,20 +169,21 @@ fn lock(layout: &Layout, access: Access) -> Result<Option<Held>, RepositoryError
         }
         file => file.map_err(failed("opening", &path))?,
     };
-    let held = match access {
-        Access::Write => Held::exclusive(file),
-        Access::Read => Held::shared(file),
-    };
-    let held = held.map_err(failed("locking", &path))?;
-    held.map(Some).ok_or_else(|| in_use(layout, &path))
-}
-
-/// Says who has the lock, if that can be known.
-fn in_use(layout: &Layout, lock: &PathBeneath) -> RepositoryError {
-    match lock.open().ok().and_then(|file| holder(&file)) {
-        Some(holder) => RepositoryError::InUse { place: layout.place(), holder },
-        None => RepositoryError::in_use(layout.place()),
+    for _ in 0..LOCK_TRIES {
+        let file = file.try_clone().map_err(failed("locking", &path))?;
+        let held = match access {
+            Access::Write => Held::exclusive(file),
+            Access::Read => Held::shared(file),
+        };
+        if let Some(held) = held.map_err(failed("locking", &path))? {
+            return Ok(Some(held));
+        }
+        if let Some(holder) = path.open().ok().and_then(|file| holder(&file)) {
+            return Err(RepositoryError::InUse { place: layout.place(), holder });
+        }
+        // Nobody is told to have it: it was given back since, or its holder is not to be seen from here.
     }
+    Err(RepositoryError::in_use(layout.place()))
 }
 
 /// A lease that is the highest number, and the thread that renews it.

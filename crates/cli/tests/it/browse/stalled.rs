@@ -41,11 +41,11 @@ fn a_download_that_is_not_taken_keeps_no_backup_out_and_goes_on_afterwards() {
             _ => break drop(backup.expect(0)),
         }
     }
-    // In the moment in which it is taken it has no name yet.
     let number = place.process.id().to_string();
-    let names = |said: &&String| said.contains("in use by `holdall browse`, process");
-    let named = in_use.iter().find(names).expect("it says who");
-    assert!(named.contains(&number), "{named}");
+    let names = |said: &String| {
+        said.contains("in use by `holdall browse`, process") && said.contains(&number)
+    };
+    assert!(in_use.iter().all(names), "{in_use:?}");
     tcp.read_to_end(&mut got).expect("it goes on");
     let head = got.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
     assert!(got[head + 4..] == large, "it is what was backed up");
