@@ -189,7 +189,7 @@ pub(crate) fn hint_of(error: &anyhow::Error, known: &KnownNames) -> Option<Strin
             return Some(known.in_hint(BEGIN_ANEW));
         }
         Exit::NoRepository => "make one with `holdall init -r REPO`, or name another with -r",
-        Exit::InUse => "another holdall is writing there: try again when it is done",
+        Exit::InUse => "another holdall works there: try again when it is done",
         Exit::WrongKey => {
             "check the password (--password-file, HOLDALL_PASSWORD), or the key (--identity)"
         }

@@ -22,6 +22,11 @@ impl Stop {
         self.flag.load(Ordering::Relaxed)
     }
 
+    /// The flag itself.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.flag
+    }
+
     /// Goes on unless it is to end.
     ///
     /// # Errors

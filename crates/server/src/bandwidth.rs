@@ -9,12 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdall_format::PublicKey;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use tokio::sync::Mutex as Turn;
 use tokio::time::{Instant, sleep_until};
 
-use crate::accounts::{Accounts, BandwidthRule, Day, bandwidth_in_force};
+use crate::accounts::{Accounts, BandwidthRule, bandwidth_in_force, local};
 
 /// Bytes that are paid for at a time: so few that of many connections each moves before anybody takes it for dead.
 pub(crate) const PIECE_BYTES: usize = 16 << 10;
@@ -67,13 +65,10 @@ impl Bandwidth {
         let mut known = lock(&self.known);
         let is_due = known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
         if is_due {
-            let now = Timestamp::from_nanosecond(self.accounts.clock().now_ns().into());
-            let now = now.unwrap_or_default().to_zoned(TimeZone::system());
-            let minute =
-                u16::from(now.hour().unsigned_abs()) * 60 + u16::from(now.minute().unsigned_abs());
+            let (day, minute) = local(self.accounts.clock().now_ns());
             // Where the rules cannot be read, none counts: backups go on.
             let rules = self.accounts.bandwidth_rules().unwrap_or_default();
-            known.rule = bandwidth_in_force(&rules, Day::of(now.weekday()), minute).cloned();
+            known.rule = bandwidth_in_force(&rules, day, minute).cloned();
             known.looked = Some(Instant::now());
         }
         known.rule.clone()

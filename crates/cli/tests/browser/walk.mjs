@@ -25,6 +25,9 @@ async function begin(page, seen) {
 async function letIn(page, seen) {
   await follow(page, 'a[href="/settings"]');
   await look(page, seen, 'settings');
+  await follow(page, 'a[href="/audit"]');
+  await look(page, seen, 'audit');
+  await follow(page, 'a[href="/settings"]');
   await send(page, [['#machine', invited], ['#password', password]]);
   await look(page, seen, 'invite');
   const command = await page.locator('code', { hasText: 'holdall pair ' }).innerText();
@@ -73,6 +76,15 @@ async function limit(page, seen) {
   await look(page, seen, 'bandwidth');
   await follow(page, 'form[action^="/bandwidth/"] button');
   await expect(page, 'No limit.');
+}
+
+async function upkeep(page, seen) {
+  await follow(page, 'a[href="/jobs"]');
+  await follow(page, 'a[href="/upkeep"]');
+  await expect(page, 'at any hour; everything is read again within 30 days');
+  await send(page, [['#from', '01:00'], ['#to', '06:00'], ['#scrub_days', '14']]);
+  await expect(page, 'from 01:00 to 06:00; everything is read again within 14 days');
+  await look(page, seen, 'upkeep');
 }
 
 async function measure(page, seen) {
@@ -177,6 +189,7 @@ try {
   await scrub(page, seen);
   await measure(page, seen);
   await limit(page, seen);
+  await upkeep(page, seen);
   await tokens(page, seen, browser);
   await secondFactor(page, seen);
   await people(page, seen);

@@ -46,6 +46,19 @@ impl Link {
         }
     }
 
+    /// Every link of this computer that is up, by name; not the one to itself. `root` is `/` but in tests.
+    pub fn all(root: &Path) -> Vec<Self> {
+        let folder = root.join("sys/class/net");
+        let found = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let names: BTreeSet<_> =
+            found.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let is_up = |name: &String| {
+            let state = std::fs::read_to_string(folder.join(name).join("operstate"));
+            name != OWN_INTERFACE && state.is_ok_and(|state| state.trim() != "down")
+        };
+        names.iter().filter(|name| is_up(name)).map(|name| Self::read(root, name)).collect()
+    }
+
     /// What it is, in words.
     pub fn words(&self) -> String {
         let mut words = self.interface.clone();

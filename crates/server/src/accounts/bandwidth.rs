@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use holdall_meter::size;
-use jiff::civil::Weekday;
 use serde::{Deserialize, Serialize};
 
-use super::Accounts;
+use super::{Accounts, Day, Hours};
 use crate::ServerError;
 
 const SETTING: &str = "bandwidth.rules";
@@ -15,129 +14,36 @@ const SETTING: &str = "bandwidth.rules";
 const MOST: usize = 20;
 /// Slower than this, connections of several machines would be taken for ones that do not move.
 const LEAST_BYTES_PER_SECOND: u64 = 100_000;
-const DAY_MINUTES: u16 = 24 * 60;
 
-/// A day of the week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Day {
-    /// Monday.
-    Mon,
-    /// Tuesday.
-    Tue,
-    /// Wednesday.
-    Wed,
-    /// Thursday.
-    Thu,
-    /// Friday.
-    Fri,
-    /// Saturday.
-    Sat,
-    /// Sunday.
-    Sun,
-}
-
-impl Day {
-    /// The week, from Monday on.
-    pub const ALL: [Self; 7] =
-        [Self::Mon, Self::Tue, Self::Wed, Self::Thu, Self::Fri, Self::Sat, Self::Sun];
-
-    /// As it is written, such as `mon`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Mon => "mon",
-            Self::Tue => "tue",
-            Self::Wed => "wed",
-            Self::Thu => "thu",
-            Self::Fri => "fri",
-            Self::Sat => "sat",
-            Self::Sun => "sun",
-        }
-    }
-
-    pub(crate) fn of(weekday: Weekday) -> Self {
-        // From Monday, which is 0.
-        let at = usize::try_from(weekday.to_monday_zero_offset()).unwrap_or(0);
-        Self::ALL[at % Self::ALL.len()]
-    }
-
-    fn before(self) -> Self {
-        let at = Self::ALL.iter().position(|day| *day == self).unwrap_or(0);
-        Self::ALL[(at + 6) % 7]
-    }
-}
-
-/// A limit for some hours of some days, by the clock on the server's wall.
+/// A limit for some hours of some days.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
 pub struct BandwidthRule {
     /// Bytes that all machines together may send in a second, and as many that they may be sent.
     pub bytes_per_second: u64,
-    /// From then on, as `08:00`.
-    pub from: String,
-    /// Until then, as `18:00`; where that is not later than `from`, on the next day. `24:00` is the day's end.
-    pub to: String,
-    /// The days on which it begins.
-    pub days: Vec<Day>,
+    /// When it counts.
+    #[serde(flatten)]
+    pub hours: Hours,
 }
 
 impl BandwidthRule {
-    /// Whether it counts on that day, at that minute of it.
-    fn counts(&self, day: Day, minute: u16) -> bool {
-        let Some((from, to)) = minutes(&self.from).zip(minutes(&self.to)) else { return false };
-        let begins = |day: Day| self.days.contains(&day);
-        match from < to {
-            true => begins(day) && (from..to).contains(&minute),
-            false => begins(day) && minute >= from || begins(day.before()) && minute < to,
-        }
-    }
-
     fn check(&self) -> Result<(), ServerError> {
-        let refused = |reason: String| Err(ServerError::refused(reason));
         if self.bytes_per_second < LEAST_BYTES_PER_SECOND {
             let least = size(LEAST_BYTES_PER_SECOND);
-            return refused(format!(
+            return Err(ServerError::refused(format!(
                 "a limit is at least {least}/s: below that, backups break off"
-            ));
+            )));
         }
-        if let Some(bad) = [&self.from, &self.to].into_iter().find(|time| minutes(time).is_none()) {
-            return refused(format!("{bad:?} is no time of day; write it as 08:00"));
-        }
-        match self.days.is_empty() {
-            true => refused("a limit without a day would never count".to_owned()),
-            false => Ok(()),
-        }
+        self.hours.check()
     }
 }
 
 impl fmt::Display for BandwidthRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { bytes_per_second, from, to, days } = self;
-        write!(f, "{}/s", size(*bytes_per_second))?;
-        if (&**from, &**to) != ("00:00", "24:00") {
-            write!(f, " from {from} to {to}")?;
-        }
-        let words: Vec<_> = Day::ALL.into_iter().filter(|day| days.contains(day)).collect();
-        match words.len() {
-            7 => Ok(()),
-            _ => {
-                write!(f, " on {}", words.into_iter().map(Day::word).collect::<Vec<_>>().join(", "))
-            }
-        }
+        let words = self.hours.to_string();
+        let between = if words.is_empty() { "" } else { " " };
+        write!(f, "{}/s{between}{words}", size(self.bytes_per_second))
     }
-}
-
-/// The minute of the day that `08:00` is.
-fn minutes(text: &str) -> Option<u16> {
-    let (hour, minute) = text.split_once(':')?;
-    let is_plain = |part: &str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_plain(hour) || !is_plain(minute) {
-        return None;
-    }
-    let [hour, minute] = [hour, minute].map(|part| part.parse::<u16>().unwrap_or(u16::MAX));
-    let all = hour.checked_mul(60)?.checked_add(minute)?;
-    (minute < 60 && all <= DAY_MINUTES).then_some(all)
 }
 
 /// The lowest limit of those that count then.
@@ -146,7 +52,7 @@ pub(crate) fn in_force(
     day: Day,
     minute: u16,
 ) -> Option<&BandwidthRule> {
-    let counting = rules.values().filter(|rule| rule.counts(day, minute));
+    let counting = rules.values().filter(|rule| rule.hours.count(day, minute));
     counting.min_by_key(|rule| rule.bytes_per_second)
 }
 
@@ -189,7 +95,8 @@ mod tests {
     use super::*;
 
     fn rule(bytes_per_second: u64, from: &str, to: &str, days: &[Day]) -> BandwidthRule {
-        BandwidthRule { bytes_per_second, from: from.into(), to: to.into(), days: days.to_vec() }
+        let hours = Hours { from: from.into(), to: to.into(), days: days.to_vec() };
+        BandwidthRule { bytes_per_second, hours }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! `database` is what lies on the disk, `machine` its rows. `invite`, `pairing` and `restored` let machines in,
 //! `administration` changes what they may, `renaming` their names, `removal` takes them away, `keeping` has rules and deletions that wait, `tokens` who may ask for these,
-//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `second_factor` is what some sign in with beside a password, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone, `room` how full it was, `bandwidth` what passes in a second, `certificate` how that for browsers is. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
+//! and `retention_alarm` why rules stand still. `api_tokens` are for programs, `channels` say how people are told, `second_factor` is what some sign in with beside a password, `audit` is who had what changed, `runs` what machines tell of theirs, on the disk alone, `room` how full it was, `bandwidth` what passes in a second, `upkeep` when the server keeps house, `hours` are those of a week, `certificate` how that for browsers is. `copied` is what to keep of all that elsewhere. `entries` is what of all that an administrator sees.
 
 mod administration;
 mod api_tokens;
@@ -18,6 +18,7 @@ mod clock;
 mod copied;
 mod database;
 mod entries;
+mod hours;
 mod invite;
 mod keeping;
 mod keeping_words;
@@ -36,6 +37,7 @@ mod second_factor;
 mod seen;
 mod tag_tokens;
 mod tokens;
+mod upkeep;
 #[cfg(feature = "web")]
 mod web_accounts;
 mod web_code;
@@ -66,16 +68,19 @@ pub(crate) use web_accounts::{WebAccount, no_person};
 
 pub use api_tokens::ApiToken;
 pub use audit::AuditEntry;
+pub use bandwidth::BandwidthRule;
 pub(crate) use bandwidth::in_force as bandwidth_in_force;
-pub use bandwidth::{BandwidthRule, Day};
 pub use certificate::CertificateStatus;
 pub use channels::{Channel, ChannelEntry};
 pub use entries::{Deletion, Going, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry};
+pub(crate) use hours::local;
+pub use hours::{Day, Hours};
 pub use invite::{Invitation, InviteEntry, InviteRequest};
 #[cfg(test)]
 use pairing::Account;
 pub(crate) use retention_alarm::RetentionWatch;
 pub(crate) use room::{Room, bytes_per_day};
+pub use upkeep::Upkeep;
 
 /// The accounts of one server.
 pub(crate) struct Accounts {

@@ -20,7 +20,7 @@ use super::identity_copy::IdentityCopy;
 use crate::ServerError;
 use crate::accounts::{
     BandwidthRule, CertificateStatus, Channel, Invitation, InviteRequest, Keeping, KeepingEntry,
-    MachineEntry,
+    MachineEntry, Upkeep,
 };
 use crate::activity::{Activities, SessionEntry};
 use crate::auth::rights::Right;
@@ -398,6 +398,15 @@ commands! {
         number: u64,
     }: "remove-bandwidth", Quick, Administer, "bandwidth" BandwidthRules, |on, asked| on.remove_bandwidth(asked.number);
 
+    /// Tells when the server keeps house.
+    ShowUpkeep {}: "upkeep", Quick, Read, "upkeep" Upkeep, |on, _asked| on.accounts.upkeep();
+
+    /// Changes that from its next look on, an hour later at most, and tells it.
+    SetUpkeep {
+        /// When, and how often all is read again.
+        upkeep: Upkeep,
+    }: "set-upkeep", Quick, Administer, "upkeep" Upkeep, |on, asked| on.set_upkeep(&asked.upkeep);
+
     /// Tells how the certificate for browsers is that an authority gives.
     ShowCertificate {}: "certificate", Quick, Read, "certificate" CertificateStatus, |on, _asked| on.accounts.certificate();
 
@@ -451,7 +460,7 @@ commands! {
     MeasureLab {
         /// What is measured.
         test: LabTest,
-        /// For about half a minute, and not for some seconds.
+        /// For one to three minutes, and not for some seconds.
         #[serde(default)]
         long: bool,
     }: "measure-lab", Long, Operate, "lab_measured" LabEntry, |on, asked| on.measure_lab(asked.test, asked.long);

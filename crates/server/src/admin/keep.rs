@@ -17,12 +17,10 @@ use super::entries::{
     AlsoRepair, JudgedEntry, Judgement, PrunedEntry, ScrubbedEntry, SnapshotEntry,
 };
 use crate::ServerError;
-use crate::accounts::{Deletion, Keeping, KeepingEntry};
+use crate::accounts::{Deletion, Keeping, KeepingEntry, Upkeep};
 
 /// How long condemned packs stay: whoever reads when a snapshot is forgotten reads to the end.
 const GRACE: Duration = Duration::from_secs(24 * 3600);
-/// Everything is read again within a month.
-pub(super) const SCRUB_ROUND_NS: i64 = 30 * 24 * 3600 * 1_000_000_000;
 /// Once a quarter of a pack is not needed, the rest is copied and the pack goes.
 const SPARSE_PART: u64 = 4;
 
@@ -139,32 +137,53 @@ impl Administration<'_> {
         Ok(vec![name.to_owned()])
     }
 
-    /// Does the same for all repositories, and tells the log. Ends early once the server ends.
+    /// Changes when the same is done by the server itself.
+    pub(super) fn set_upkeep(&self, upkeep: &Upkeep) -> Result<Upkeep, ServerError> {
+        self.accounts.set_upkeep(upkeep)?;
+        self.log(&format!("the server keeps house {upkeep}"));
+        Ok(upkeep.clone())
+    }
+
+    /// Does the same for all repositories, if it is the hour for it, and tells the log. Ends early once the server ends.
     pub(crate) fn keep_house(&self) {
         self.note_room();
         if let Err(error) = self.tell_absent() {
             self.log(&format!("who is away: {error}"));
         }
-        let names = match self.looked_after() {
-            Ok(names) => names,
+        let found = self.accounts.upkeep().and_then(|upkeep| Ok((upkeep, self.looked_after()?)));
+        let (upkeep, names) = match found {
+            Ok(found) => found,
             Err(error) => return self.log(&format!("no repository is looked after: {error}")),
         };
+        let is_due = upkeep.is_due(self.stores.now_ns());
+        if !is_due {
+            self.log(&format!(
+                "nothing is pruned or read again now: the server keeps house {upkeep}"
+            ));
+        }
         for name in names {
             if self.should_stop.load(Ordering::Acquire) {
                 return;
             }
-            let pruned = self.prune_one(&name, false);
-            self.log(&pruned.line());
-            if pruned.removed || !self.stores.is_stored(&name) {
-                continue;
+            if is_due {
+                self.look_after(&name, upkeep.scrub_round_ns());
             }
-            self.scrub_on(&name);
-            self.tell_if_full(&name);
+            if self.stores.is_stored(&name) {
+                self.tell_if_full(&name);
+            }
+        }
+    }
+
+    fn look_after(&self, name: &str, scrub_round_ns: i64) {
+        let pruned = self.prune_one(name, false);
+        self.log(&pruned.line());
+        if !pruned.removed && self.stores.is_stored(name) {
+            self.scrub_on(name, scrub_round_ns);
         }
     }
 
     /// Reads as much again as is due, and tells the log of damage for as long as there is any.
-    fn scrub_on(&self, name: &str) {
+    fn scrub_on(&self, name: &str, round_ns: i64) {
         let could_not = |error| self.log(&format!("{name} could not be scrubbed: {error}"));
         let store = match self.stores.store(name) {
             Ok(store) => store,
@@ -175,7 +194,7 @@ impl Administration<'_> {
             self.log(&format!("parity of {name} could not be made: {error}"));
         }
         // What it found until then is known all the same.
-        let scrubbed = store.scrub_on(SCRUB_ROUND_NS, self.should_stop).map(drop);
+        let scrubbed = store.scrub_on(round_ns, self.should_stop).map(drop);
         scrubbed.unwrap_or_else(could_not);
         match store.scrub_round() {
             Ok(round) => self.tell_damage(name, &round.unwrap_or_default()),

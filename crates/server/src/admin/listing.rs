@@ -4,7 +4,6 @@ use holdall_protocol::{INVITE_MAX_ADDRESSES, RepositoryError};
 
 use super::administration::Administration;
 use super::entries::{Quota, RepositoryEntry};
-use super::keep::SCRUB_ROUND_NS;
 use crate::ServerError;
 use crate::accounts::{Invitation, InviteRequest, MachineEntry};
 use crate::activity::SessionEntry;
@@ -117,9 +116,10 @@ impl Administration<'_> {
             Ok(None) => return entry,
             Err(error) => return RepositoryEntry { problem: Some(error.to_string()), ..entry },
         };
+        let round_ns = self.accounts.upkeep().unwrap_or_default().scrub_round_ns();
         let words = |(what, reason): (&String, &String)| format!("{what}: {reason}");
         RepositoryEntry {
-            read_by_ns: Some(round.begun_ns.saturating_add(SCRUB_ROUND_NS)),
+            read_by_ns: Some(round.begun_ns.saturating_add(round_ns)),
             read_since_ns: round.before_ns,
             damaged: round.damaged.iter().map(words).collect(),
             ..entry

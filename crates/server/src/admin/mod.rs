@@ -60,7 +60,7 @@ use crate::{LogSink, ServerError};
 
 pub use crate::accounts::{
     ApiToken, AuditEntry, BandwidthRule, CertificateStatus, Channel, ChannelEntry, Day, Deletion,
-    Going, InviteEntry, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry,
+    Going, Hours, InviteEntry, Keeping, KeepingEntry, MachineEntry, Removal, RunEntry, Upkeep,
 };
 pub use crate::activity::SessionEntry;
 pub use crate::jobs::{JobEntry, JobLine, JobProgress, JobSteps, Outcome};
@@ -75,8 +75,8 @@ pub use commands::{
     ListInvites, ListJobs, ListKeeping, ListLab, ListMachines, ListPeople, ListRepositories,
     ListRuns, ListSessions, ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, MeasureLab, Only,
     Prune, Remove, RemoveBandwidth, RemoveChannel, RemovePerson, Rename, Resume, Revoke,
-    RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota, ShowCertificate, ShowJob,
-    ShowLab, ShowStorage, TestChannel, Thin, WantedKeeping, WithdrawInvite,
+    RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota, SetUpkeep, ShowCertificate,
+    ShowJob, ShowLab, ShowStorage, ShowUpkeep, TestChannel, Thin, WantedKeeping, WithdrawInvite,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};

@@ -12,7 +12,7 @@ use holdall_lab::{LabError, Measurement, Scratch, Stop};
 use holdall_meter::size;
 use holdall_sys::host;
 
-use super::{Extent, LabTest, MIB};
+use super::{Extent, LabTest, MIB, net};
 use crate::ServerError;
 
 /// Of what is free, so much is written at most.
@@ -40,15 +40,17 @@ pub(crate) struct Watch<'a> {
 }
 
 /// What was measured so far.
-struct Rows<'a> {
-    watch: &'a Watch<'a>,
+pub(super) struct Rows<'a> {
+    pub(super) watch: &'a Watch<'a>,
     rows: Vec<Measurement>,
     notes: Vec<String>,
-    total: usize,
+    /// How many rows there will be.
+    pub(super) total: usize,
 }
 
 impl Rows<'_> {
-    fn add(&mut self, row: Measurement) -> Result<(), ServerError> {
+    /// Tells a row, and goes on unless it is to end.
+    pub(super) fn add(&mut self, row: Measurement) -> Result<(), ServerError> {
         let name = row_name(&row);
         self.rows.push(row);
         (self.watch.told)(&name, self.rows.len(), self.total);
@@ -72,22 +74,37 @@ pub(crate) fn measure(
     made: String,
     watch: &Watch<'_>,
 ) -> Result<Report, ServerError> {
-    let stack = StorageStack::of(folder)
-        .map_err(|source| ServerError::io("looking at what lies below", folder, source))?;
-    let (scratch, _) = Scratch::make(folder)?;
-    let mut rows = Rows { watch, rows: Vec::new(), notes: stack.notes(), total: 0 };
+    let (facts, notes) = match what {
+        LabTest::Net => net::links(),
+        LabTest::Disk | LabTest::Files => below(folder)?,
+    };
+    let mut rows = Rows { watch, rows: Vec::new(), notes, total: 0 };
     rows.may_go_on()?;
     match what {
-        LabTest::Disk => disk(&scratch, extent, &mut rows)?,
-        LabTest::Files => files(&scratch, extent, &mut rows)?,
+        LabTest::Net => net::net(extent, &mut rows)?,
+        LabTest::Disk | LabTest::Files => {
+            let (scratch, _) = Scratch::make(folder)?;
+            match what {
+                LabTest::Disk => disk(&scratch, extent, &mut rows)?,
+                _ => files(&scratch, extent, &mut rows)?,
+            }
+            scratch.remove()?;
+        }
     }
-    scratch.remove()?;
     let mut report = Report::new(format!("holdall lab {what} (by the server)"), made);
     report.circumstances = circumstances();
-    report.facts = stack.facts().into_iter().map(|(name, value)| Fact::new(name, value)).collect();
+    report.facts = facts;
     report.measurements = rows.rows;
     report.notes = rows.notes;
     Ok(report)
+}
+
+/// What a folder lies on: facts and notes.
+fn below(folder: &Path) -> Result<(Vec<Fact>, Vec<String>), ServerError> {
+    let stack = StorageStack::of(folder)
+        .map_err(|source| ServerError::io("looking at what lies below", folder, source))?;
+    let facts = stack.facts().into_iter().map(|(name, value)| Fact::new(name, value));
+    Ok((facts.collect(), stack.notes()))
 }
 
 /// The bytes that may be written: the lab itself would take half of what is free.
@@ -213,11 +230,15 @@ mod tests {
 
     #[test]
     fn each_test_has_its_rows_and_leaves_nothing() {
-        for (what, has) in [(LabTest::Disk, "random read"), (LabTest::Files, "create")] {
+        for (what, has, fact) in [
+            (LabTest::Disk, "random read", "file system"),
+            (LabTest::Files, "create", "file system"),
+            (LabTest::Net, "send", "link"),
+        ] {
             let (report, told) = measured(what, &Stop::default(), &|| Ok(())).unwrap();
             assert_eq!(report.measurements.len(), told, "{what}");
             assert!(report.measurements.iter().any(|row| row.operation == has), "{report:?}");
-            assert!(report.facts.iter().any(|fact| fact.name == "file system"), "{report:?}");
+            assert!(report.facts.iter().any(|one| one.name == fact), "{report:?}");
         }
     }
 

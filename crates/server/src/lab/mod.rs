@@ -1,12 +1,13 @@
-//! The server's own lab: what the disk does that the repositories lie on, measured by the server itself.
+//! The server's own lab: what the disk does that the repositories lie on, and its network, measured by the server itself.
 //!
 //! A page begins it, so it is bounded: so many bytes at most, and no more than a tenth of what is free; one at a time; none
 //! while a machine stores or reads, and it ends when one begins. It measures in a folder that no repository can be called,
 //! which is emptied when the server starts: a crash leaves nothing.
 //!
-//! `measure` does it, `reports` keeps what was found.
+//! `measure` does it, `net` without the disk, `reports` keeps what was found.
 
 mod measure;
+mod net;
 mod reports;
 
 use std::fmt;
@@ -28,6 +29,8 @@ pub enum LabTest {
     Disk,
     /// What the file system does with many small files.
     Files,
+    /// What the system carries to itself, and what its links negotiated.
+    Net,
 }
 
 impl fmt::Display for LabTest {
@@ -35,6 +38,7 @@ impl fmt::Display for LabTest {
         f.write_str(match self {
             Self::Disk => "disk",
             Self::Files => "files",
+            Self::Net => "net",
         })
     }
 }
@@ -50,7 +54,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// A short one takes some seconds, a long one about half a minute.
+    /// A short one takes some seconds, a long one one to three minutes.
     pub(crate) fn of(is_long: bool) -> Self {
         match is_long {
             false => Self { disk_bytes: 128 * MIB, files: 300, row: Duration::from_millis(250) },

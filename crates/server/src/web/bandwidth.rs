@@ -10,11 +10,12 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::entry::Nothing;
+use super::hours::{self, HoursForm};
 use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use crate::admin::{
-    AddBandwidth, BandwidthEntry, BandwidthRule, Day, ListBandwidth, RemoveBandwidth, Scope,
+    AddBandwidth, BandwidthEntry, BandwidthRule, Day, Hours, ListBandwidth, RemoveBandwidth, Scope,
 };
 
 const MEGABYTE: f64 = 1e6;
@@ -22,17 +23,8 @@ const MEGABYTE: f64 = 1e6;
 #[derive(Deserialize)]
 pub(super) struct New {
     megabytes: String,
-    from: String,
-    to: String,
-    days: Days,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Days {
-    All,
-    Work,
-    Weekend,
+    #[serde(flatten)]
+    hours: HoursForm,
 }
 
 pub(super) async fn show(
@@ -58,10 +50,9 @@ fn list(rules: &[BandwidthEntry], who: &SignedIn) -> Markup {
         return html! { p { "No limit." } };
     }
     html! {
-        ul class="lights" {
+        ul class="list" {
             @for one in rules {
                 li {
-                    span {}
                     div {
                         p { (one.rule) }
                         @if who.may(Scope::Administer) {
@@ -77,22 +68,11 @@ fn list(rules: &[BandwidthEntry], who: &SignedIn) -> Markup {
 }
 
 fn adding(token: &str) -> Markup {
-    let time = |id: &str, words: &str, value: &str| {
-        html! {
-            label for=(id) { (words) }
-            input id=(id) name=(id) value=(value) pattern="[0-2][0-9]:[0-5][0-9]" maxlength="5" required;
-        }
-    };
+    let work_hours =
+        Hours { from: "08:00".into(), to: "18:00".into(), days: Day::ALL[..5].to_vec() };
     let fields = html! {
         (field("megabytes", "Megabytes a second", "off"))
-        (time("from", "From, as 08:00", "08:00"))
-        (time("to", "To, as 18:00; where that is earlier, on the next day", "18:00"))
-        label for="days" { "Days on which it begins" }
-        select id="days" name="days" {
-            option value="work" { "Monday to Friday" }
-            option value="weekend" { "Saturday and Sunday" }
-            option value="all" { "Every day" }
-        }
+        (hours::fields(&work_hours))
         button { "Add" }
     };
     form("/bandwidth", token, &fields)
@@ -106,17 +86,7 @@ impl New {
             let words = "Megabytes a second are a number, such as 20 or 0.5.";
             return Err(Problem::new(StatusCode::CONFLICT, words));
         };
-        let days = match self.days {
-            Days::All => &Day::ALL[..],
-            Days::Work => &Day::ALL[..5],
-            Days::Weekend => &Day::ALL[5..],
-        };
-        Ok(BandwidthRule {
-            bytes_per_second: bytes as u64,
-            from: self.from.trim().to_owned(),
-            to: self.to.trim().to_owned(),
-            days: days.to_vec(),
-        })
+        Ok(BandwidthRule { bytes_per_second: bytes as u64, hours: self.hours.hours(&Hours::all()) })
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn section(open: &[InviteEntry], who: &SignedIn) -> Markup {
     html! {
         h2 { "Let a machine in" }
         @if !open.is_empty() {
-            ul class="lights" { @for invite in open { li { span {} (one(invite, &who.token)) } } }
+            ul class="list" { @for invite in open { li { (one(invite, &who.token)) } } }
         }
         (form("/invites", &who.token, &fields))
     }

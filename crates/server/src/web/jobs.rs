@@ -54,7 +54,7 @@ pub(super) async fn list(
             (beginning("scrub", "Read everything again", &who.token))
             (beginning("prune", "Apply the rules now", &who.token))
         }
-        p class="faint" { "Every hour the server applies the rules and reads a part of what is stored by itself." }
+        p class="faint" { "Every hour the server applies the rules and reads a part of what is stored by itself. " a href="/upkeep" { "Change when" } }
         @if runs { (live::script()) }
     };
     Ok(live::allow(who.page(&shared, "Jobs", content)))

@@ -38,13 +38,14 @@ pub(super) async fn list(
     let read = |on: &Administration<'_>| Ok(on.carry_out(&ListLab {})?.reports);
     let reports = shared.read(Pace::Quick, read).await?;
     let content = html! {
-        p { "How fast the disk is that the backups lie on, measured by the server itself. It writes at most 512 MB, a tenth of \
+        p { "How fast the disk is that the backups lie on, measured by the server itself. It writes at most 537 MB, a tenth of \
              what is free, and nothing stays. It is not begun while a machine stores or reads, and ends when one begins." }
         @if who.may(Scope::Operate) { (beginning(&who.token)) }
         h2 { "Reports" }
         (report_list(&reports))
         @if reports.len() > 1 { (comparing(&reports)) }
-        p class="faint" { "The way to this browser is measured under Speed; the way from a machine by " code { "holdall lab net" } " there." }
+        p class="faint" { "A test of the network says what this computer carries to itself, without a wire, and what each of its links negotiated. The way to this browser \
+            is measured under Speed; the way from a machine by " code { "holdall lab net" } " there." }
     };
     Ok(who.page(&shared, "Lab", content))
 }
@@ -55,8 +56,9 @@ fn beginning(token: &str) -> Markup {
         select id="test" name="test" {
             option value="disk" { "The disk: reads, writes and fsyncs" }
             option value="files" { "The file system: many small files" }
+            option value="net" { "The network, as far as this computer alone can tell" }
         }
-        label class="choice" { input type="checkbox" name="long" value="yes"; " For half a minute, and not for some seconds" }
+        label class="choice" { input type="checkbox" name="long" value="yes"; " For some minutes, and not for some seconds" }
         button { "Measure" }
     };
     form("/lab", token, &fields)

@@ -6,7 +6,7 @@
 //!                                                     |-> metrics, for Prometheus, and api, for programs, by token
 //!                                                     |-> look, for who may only see the overview
 //!                                                     |-> speed, of the way to this browser, and lab, of this computer
-//!                                                     '-> overview, machine, retention, jobs, storage, bandwidth, settings -> admin (the commands of `holdall admin`)
+//!                                                     '-> overview, machine, retention, jobs, upkeep, storage, bandwidth, settings -> admin (the commands of `holdall admin`)
 //! ```
 //!
 //! `visitor` says who asks and checks every form, `form_tokens` are what forms carry, `people` says who may sign in, `backoff` slows
@@ -17,12 +17,14 @@
 //! second way to change anything.
 
 mod api;
+mod audit;
 mod backoff;
 mod bandwidth;
 mod entry;
 mod form_tokens;
 mod guard;
 mod guessable;
+mod hours;
 mod invites;
 mod jobs;
 mod lab;
@@ -45,6 +47,7 @@ mod speed;
 mod storage;
 mod token;
 mod turn;
+mod upkeep;
 mod visitor;
 mod watch;
 mod words;
@@ -108,11 +111,13 @@ impl Web {
             .route(live::SCRIPT_PATH, get(|| file("text/javascript; charset=utf-8", live::SCRIPT)))
             .route("/bandwidth", get(bandwidth::show).post(bandwidth::add))
             .route("/bandwidth/{number}/remove", post(bandwidth::remove))
+            .route("/upkeep", get(upkeep::show).post(upkeep::change))
             .route("/storage", get(storage::show))
             .route("/lab", get(lab::list).post(lab::begin))
             .route("/lab/compare", get(lab::compare))
             .route("/lab/{number}", get(lab::show))
             .route("/settings", get(settings::show))
+            .route("/audit", get(audit::show))
             .route("/password", get(own_password::show).post(own_password::change))
             .route("/second-factor", get(second_factor::show))
             .route("/second-factor/begin", post(second_factor::begin))

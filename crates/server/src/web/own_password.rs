@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use holdall_pages::{form, password};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -72,5 +72,9 @@ pub(super) async fn change(
     };
     shared.administer(who.actor(source), Pace::Quick, put).await?;
     shared.state.web_sessions.end_others_of(&who.account, &who.cookie);
-    Ok(Redirect::to("/settings").into_response())
+    let content = html! {
+        p { "Your password is changed, and all your other sessions have ended." }
+        p { a href="/settings" { "Back to the settings" } }
+    };
+    Ok(who.page(&shared, "Your password", content))
 }

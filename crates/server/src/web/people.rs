@@ -57,10 +57,9 @@ pub(super) async fn show(
 
 fn list(people: &[PersonEntry]) -> Markup {
     html! {
-        ul class="lights" {
+        ul class="list" {
             @for one in people {
                 li {
-                    span {}
                     div {
                         strong { (name(&one.name)) }
                         p {
@@ -99,9 +98,9 @@ fn adding(who: &SignedIn) -> Markup {
         (field("name", "What they are called", "off"))
         label for="scope" { "What they may do" }
         select id="scope" name="scope" {
-            option value="administer" { "administer: everything" }
-            option value="operate" { "operate: scrub, prune, cancel deletions" }
             option value="read" { "read: see everything but tokens and who had what changed" }
+            option value="operate" { "operate: scrub, prune, cancel deletions" }
+            option value="administer" { "administer: everything" }
         }
         (entry::once_more("new-password", who))
         button { "Make a code" }

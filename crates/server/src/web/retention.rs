@@ -191,6 +191,7 @@ fn page(rules: &Rules, id: &str, who: &SignedIn) -> Markup {
                 (list(judged))
             }
         }
+        p { a href=(format!("/machines/{id}")) { "Back to the machine" } }
     }
 }
 

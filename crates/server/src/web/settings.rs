@@ -1,4 +1,4 @@
-//! Who may come: machines by invite, programs and a family by tokens; and who had what changed.
+//! Who may come: machines by invite, programs and a family by tokens; and who is told.
 //!
 //! A token is shown once, in the answer to the form that made it.
 
@@ -18,12 +18,9 @@ use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use super::words::time;
 use crate::admin::{
-    Administration, ApiToken, AuditEntry, ChannelEntry, ListApiTokens, ListAudit, ListChannels,
-    ListInvites, MakeApiToken, Pace, RevokeApiToken, Scope, TestChannel,
+    Administration, ApiToken, ChannelEntry, ListApiTokens, ListChannels, ListInvites, MakeApiToken,
+    Pace, RevokeApiToken, Scope, TestChannel,
 };
-
-/// Entries of the audit log that are shown.
-const ENTRIES: usize = 100;
 
 #[derive(Deserialize)]
 pub(super) struct NewToken {
@@ -48,17 +45,13 @@ pub(super) async fn show(
         let tokens = on.carry_out(&ListApiTokens {})?.tokens;
         let invites = on.carry_out(&ListInvites {})?.invites;
         let channels = on.carry_out(&ListChannels {})?.channels;
-        Ok((
-            tokens,
-            invites,
-            channels,
-            on.carry_out(&ListAudit { before: None, most: ENTRIES })?.entries,
-        ))
+        Ok((tokens, invites, channels))
     };
-    let (tokens, invites, channels, entries) = shared.read(Pace::Quick, read).await?;
+    let (tokens, invites, channels) = shared.read(Pace::Quick, read).await?;
     let content = html! {
         (own())
         p { a href="/people" { "People who sign in here" } }
+        p { a href="/audit" { "Who had what changed" } }
         (invites::section(&invites, &who))
         h2 { "Tokens" }
         p { "For programs such as Prometheus, and for who may only look. A token is shown once." }
@@ -66,8 +59,6 @@ pub(super) async fn show(
         (token_form(&who))
         h2 { "Who is told" }
         (channel_list(&channels, &who.token))
-        h2 { "What was changed" }
-        (audit(&entries))
     };
     Ok(who.page(&shared, "Settings", content))
 }
@@ -85,10 +76,9 @@ fn token_list(tokens: &[ApiToken], token: &str) -> Markup {
         return html! { p { "None." } };
     }
     html! {
-        ul class="lights" {
+        ul class="list" {
             @for one in tokens {
                 li {
-                    span {}
                     div {
                         p { (name(&one.name)) ": may " (one.scope) ", made " (time(one.made_ns))
                             @if let Some(ns) = one.expires_ns() { ", good until " (time(ns)) } "." }
@@ -108,10 +98,9 @@ fn channel_list(channels: &[ChannelEntry], token: &str) -> Markup {
         @if channels.is_empty() {
             p class="notice look" { "Nobody is told when a backup fails." }
         }
-        ul class="lights" {
+        ul class="list" {
             @for one in channels {
                 li {
-                    span {}
                     div {
                         p { (name(&one.name)) ": " (one.kind) " to " (name(&one.to)) "." }
                         (form("/notices/test", token, &html! {
@@ -140,26 +129,6 @@ fn token_form(who: &SignedIn) -> Markup {
         button { "Make a token" }
     };
     form("/tokens", &who.token, &fields)
-}
-
-fn audit(entries: &[AuditEntry]) -> Markup {
-    html! {
-        table {
-            thead { tr { th { "When" } th { "Who" } th { "What" } } }
-            tbody {
-                @for entry in entries {
-                    tr {
-                        td { (time(entry.time_ns)) }
-                        td { (name(&entry.who)) @if let Some(from) = &entry.from { " at " (from) } }
-                        td {
-                            (entry.command) " " (name(&entry.fields.to_string()))
-                            @if let Some(why) = &entry.error { ", not done: " (name(why)) }
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Makes a token, and shows it once.

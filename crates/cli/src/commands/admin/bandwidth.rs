@@ -4,11 +4,12 @@ use std::path::Path;
 
 use anyhow::Result;
 use holdall_server::admin::{
-    AddBandwidth, BandwidthEntry, BandwidthRule, Day, ListBandwidth, RemoveBandwidth,
+    AddBandwidth, BandwidthEntry, BandwidthRule, Day, Hours, ListBandwidth, RemoveBandwidth,
 };
 use serde::Serialize;
 
 use super::ask;
+use super::week::{Week, parse_days};
 use crate::app::App;
 use crate::arguments::quantity;
 use crate::exit::Exit;
@@ -45,34 +46,14 @@ pub(crate) struct Args {
     remove: Option<u64>,
 }
 
-/// Days of a week.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Week(Vec<Day>);
-
-fn parse_days(text: &str) -> Result<Week, String> {
-    let at = |word: &str| Day::ALL.iter().position(|day| day.word() == word);
-    let wrong = || {
-        "days are mon, tue, wed, thu, fri, sat, sun, with commas between, or as mon-fri".to_owned()
-    };
-    let mut is_meant = [false; Day::ALL.len()];
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = at(first).zip(at(last)).ok_or_else(wrong)?;
-        // Over the end of the week, too.
-        let length = (last + is_meant.len() - first) % is_meant.len();
-        (first..=first + length).for_each(|day| is_meant[day % Day::ALL.len()] = true);
-    }
-    let days = Day::ALL.into_iter().zip(is_meant).filter(|(_, is_meant)| *is_meant);
-    Ok(Week(days.map(|(day, _)| day).collect()))
-}
-
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
     let rules = if let Some(number) = args.remove {
         ask(data, &RemoveBandwidth { number })?.rules
     } else if let Some(bytes_per_second) = args.limit {
         let days = args.days.as_ref().map_or_else(|| Day::ALL.to_vec(), |week| week.0.clone());
         let (from, to) = (args.from.clone(), args.to.clone());
-        ask(data, &AddBandwidth { rule: BandwidthRule { bytes_per_second, from, to, days } })?.rules
+        let hours = Hours { from, to, days };
+        ask(data, &AddBandwidth { rule: BandwidthRule { bytes_per_second, hours } })?.rules
     } else {
         let rules = ask(data, &ListBandwidth {})?.rules;
         if rules.is_empty() {
@@ -94,22 +75,4 @@ fn show(app: &App, entry: &BandwidthEntry) -> Result<()> {
     let BandwidthEntry { number, rule } = entry;
     app.output.object("bandwidth", &JsonRule { number: *number, rule })?;
     Ok(app.output.result(format_args!("{number:>3}  {}", Shown(rule.to_string().as_bytes())))?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_are_single_ones_or_from_one_to_another_over_the_end_of_the_week_too() {
-        let all = |text: &str| {
-            parse_days(text).map(|week| week.0.iter().map(|day| day.word()).collect::<Vec<_>>())
-        };
-        assert_eq!(all("mon-fri").unwrap(), ["mon", "tue", "wed", "thu", "fri"]);
-        assert_eq!(all("sun,sat").unwrap(), ["sat", "sun"]);
-        assert_eq!(all("sat-mon").unwrap(), ["mon", "sat", "sun"]);
-        for bad in ["", "monday", "mon-", "mon,", "1-5"] {
-            assert!(all(bad).is_err(), "{bad:?}");
-        }
-    }
 }

@@ -24,7 +24,7 @@ Example: holdall admin lab                 (lists the reports)
          holdall admin lab show 3
          holdall admin lab compare 3 4
 
-The running server measures, as a job: `holdall admin jobs` shows and cancels it. It writes at most 512 MiB, a tenth of \
+The running server measures, as a job: `holdall admin jobs` shows and cancels it. It writes at most 537 MB, a tenth of \
 what is free, beside the repositories, and removes it. It is not begun while a machine stores or reads, and ends when one \
 begins. The last 100 reports are kept in the data folder.
 
@@ -46,6 +46,11 @@ enum Verb {
         after_help = "Example: holdall admin lab files --long\n\nExit codes: 0 done, 1 failed, 2 wrong usage"
     )]
     Files(How),
+    /// Measures what the server's computer carries to itself, and tells what its links negotiated
+    #[command(
+        after_help = "Example: holdall admin lab net\n\nExit codes: 0 done, 1 failed, 2 wrong usage"
+    )]
+    Net(How),
     /// Shows a report
     #[command(
         after_help = "Example: holdall admin lab show 3\n\nExit codes: 0 done, 1 failed, 2 wrong usage"
@@ -68,7 +73,7 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct How {
-    /// For about half a minute, and not for some seconds
+    /// For one to three minutes, and not for some seconds
     #[arg(long)]
     long: bool,
 }
@@ -84,6 +89,7 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
         }
         Some(Verb::Disk(how)) => measure(data, app, LabTest::Disk, how.long)?,
         Some(Verb::Files(how)) => measure(data, app, LabTest::Files, how.long)?,
+        Some(Verb::Net(how)) => measure(data, app, LabTest::Net, how.long)?,
         Some(Verb::Show { number }) => show(app, &ask(data, &ShowLab { number: *number })?.report)?,
         Some(Verb::Compare { first, second }) => {
             let report =

@@ -26,7 +26,9 @@ mod scrub;
 mod storage;
 mod thin;
 mod token;
+mod upkeep;
 mod web_code;
+mod week;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -90,6 +92,7 @@ enum Verb {
     Lab(lab::Args),
     Storage(storage::Args),
     Bandwidth(bandwidth::Args),
+    Upkeep(upkeep::Args),
     Certificate(certificate::Args),
     Notify(notify::Args),
 }
@@ -123,6 +126,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Lab(args) => lab::run(&args, &data, app),
         Verb::Storage(args) => storage::run(&args, &data, app),
         Verb::Bandwidth(args) => bandwidth::run(&args, &data, app),
+        Verb::Upkeep(args) => upkeep::run(&args, &data, app),
         Verb::Certificate(args) => certificate::run(&args, &data, app),
         Verb::Notify(args) => notify::run(&args, &data, app),
         Verb::WebCode(args) => web_code::run(&args, &data, app),

@@ -73,6 +73,8 @@ fn a_test_is_begun_on_a_page_its_report_is_shown_and_two_are_compared() {
     assert!(told.iter().any(|one| one["message_type"] == "difference"), "{told:?}");
     let files = place.told(&["lab", "files"]);
     assert!(files.iter().any(|row| row["operation"] == "create"), "{files:?}");
+    let net = place.told(&["lab", "net"]);
+    assert!(net.iter().any(|row| row["operation"] == "send" && row["jobs"] == 4), "{net:?}");
     let program = place.token("program", "read");
     let ask = |name: &str, fields: &str| {
         place.program(&program, "POST", &format!("/api/v1/admin/{name}"), fields)

@@ -15,6 +15,7 @@ mod pages;
 mod people;
 mod second_factor;
 mod storage;
+mod upkeep;
 mod walked;
 
 use serde_json::Value;

@@ -108,6 +108,7 @@ fn somebody_may_what_they_were_let_in_for_and_pages_offer_no_more() {
         assert_eq!(forms, 1, "but for signing out {path} offers nothing: {}", page.body);
     }
     reads.get("/people").expect(403);
+    reads.get("/audit").expect(403);
     let is_told = |answer: &Answer| answer.body.contains("may not do this");
     assert!(is_told(&refused(&mut reads, &deletion, &[])));
     assert!(is_told(&refused(&mut reads, "/jobs", &[("what", "prune")])));

@@ -8,7 +8,7 @@ use crate::house::{Machine, small_tree, text};
 use crate::walk::{Walk, is_equipped, sorted};
 
 /// What has to be seen, in any order.
-const PAGES: [&str; 28] = [
+const PAGES: [&str; 30] = [
     "welcome",
     "setup",
     "setup-refused",
@@ -24,7 +24,9 @@ const PAGES: [&str; 28] = [
     "lab-report",
     "lab-compared",
     "settings",
+    "audit",
     "bandwidth",
+    "upkeep",
     "storage",
     "second-factor",
     "second-factor-secret",

@@ -12,7 +12,7 @@ fn everything_is_read_again_by_a_date_and_damage_is_told_until_it_is_repaired() 
     };
     let begun_ns = world.clocks.now_ns();
     let fresh = told(&world);
-    assert_eq!(fresh.read_by_ns, Some(begun_ns + SCRUB_ROUND_NS));
+    assert_eq!(fresh.read_by_ns, Some(begun_ns + 30 * DAY_NS));
     assert_eq!((fresh.read_since_ns, fresh.damaged.len()), (None, 0));
     world.flip_a_byte();
     for day in 1..=30 {
