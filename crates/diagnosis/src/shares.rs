@@ -3,7 +3,7 @@
 use holdall_meter::{Layer, Verdict, size};
 
 use crate::ceilings::Ceilings;
-use crate::usage::{Usage, is_own_limit};
+use crate::usage::{Usage, is_own_limit, server_limit};
 
 /// Says that it was this computer's own limit on sending, in bytes a second, if it was: it is at work where a
 /// network would be; so many bytes a second were sent. Gives whether it was.
@@ -20,14 +20,29 @@ pub fn name_own_limit(verdict: &mut Verdict, usage: &Usage, limit: Option<u64>, 
     limit.is_some()
 }
 
+/// Says that it was the limit of the server's administrator, if it was. Gives whether it was.
+pub fn name_server_limit(verdict: &mut Verdict, usage: &Usage) -> bool {
+    let limit = server_limit(verdict, usage);
+    if let Some(limit) = limit {
+        verdict.explanation += &format!(
+            " It is the limit of the server's administrator: all machines together may send {}/s at this hour, and are \
+             sent as much.",
+            size(limit)
+        );
+        let help = "What would help: a higher limit there (`holdall admin bandwidth`), or a run outside of its hours.";
+        verdict.help = Some(help.to_owned());
+    }
+    limit.is_some()
+}
+
 /// Says what a backup that sent and stored so many bytes a second used of the wire and the server's disk, of a run
-/// that was no start-up alone; and doubts that they limited it where they can do much more, unless the own limit
+/// that was no start-up alone; and doubts that they limited it where they can do much more, unless a limit that was set
 /// did.
 pub fn name_shares(
     verdict: &mut Verdict,
     ceilings: &Ceilings,
     (sent, stored): (f64, f64),
-    is_own_limit: bool,
+    is_set_limit: bool,
 ) {
     if verdict.limited_by == Layer::Nothing {
         return;
@@ -35,7 +50,7 @@ pub fn name_shares(
     let used = ceilings.used(sent, stored, verdict.limited_by);
     verdict.explanation += &used.unwrap_or_default();
     if let Some((step, used)) = ceilings.used_of(verdict.limited_by, sent, stored)
-        && !is_own_limit
+        && !is_set_limit
     {
         verdict.weigh_against(step, used);
     }

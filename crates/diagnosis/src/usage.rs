@@ -2,7 +2,7 @@
 
 use holdall_engine::Run;
 use holdall_meter::{Layer, RunFigures, StageCounters, Unit, Verdict};
-use holdall_protocol::UploadWaits;
+use holdall_protocol::{ServerLimit, UploadWaits};
 use holdall_sys::cpu::CoreTimes;
 
 /// Below this many bytes an item, a run is about items; above it, about bytes.
@@ -24,6 +24,7 @@ pub struct Usage {
     pages_read_back: u64,
     carrying_seconds: f64,
     upload_waits: UploadWaits,
+    server_limit: ServerLimit,
 }
 
 /// What the system's counters said at a moment.
@@ -36,6 +37,7 @@ pub struct UsageCounters {
     pages_read_back: u64,
     carrying_seconds: f64,
     upload_waits: UploadWaits,
+    server_limit: ServerLimit,
 }
 
 impl UsageCounters {
@@ -49,6 +51,7 @@ impl UsageCounters {
             pages_read_back: holdall_sys::memory::pages_read_back(),
             carrying_seconds: run.wire.carrying_seconds(),
             upload_waits: run.wire.upload_waits(),
+            server_limit: run.wire.server_limit(),
         }
     }
 
@@ -77,6 +80,10 @@ impl UsageCounters {
                 by_path_seconds: self.upload_waits.by_path_seconds
                     - earlier.upload_waits.by_path_seconds,
             },
+            server_limit: ServerLimit {
+                held_seconds: self.server_limit.held_seconds - earlier.server_limit.held_seconds,
+                ..self.server_limit
+            },
         }
     }
 }
@@ -86,12 +93,23 @@ impl UsageCounters {
 /// much was sent, since a network that does nearly as much as is allowed is a limit of its own.
 pub fn is_own_limit(verdict: &Verdict, usage: &Usage) -> bool {
     let UploadWaits { by_limit_seconds, by_path_seconds } = usage.upload_waits;
+    holds(verdict, by_limit_seconds) && by_limit_seconds > by_path_seconds
+}
+
+/// The server's limit, in bytes a second, if the network that limited a run, by its verdict, was that: as it was
+/// waited for by the word of the server, which can make a run's verdict wrong and nothing else.
+pub(crate) fn server_limit(verdict: &Verdict, usage: &Usage) -> Option<u64> {
+    let ServerLimit { bytes_per_second, held_seconds } = usage.server_limit;
+    holds(verdict, held_seconds).then_some(bytes_per_second)
+}
+
+/// Whether a limit that was waited for so long held a run back whose network limited it.
+fn holds(verdict: &Verdict, waited_seconds: f64) -> bool {
     let talks = verdict.stages.iter().filter(|stage| stage.threads == 0);
     let talking: f64 = talks.map(|stage| stage.working_seconds).sum();
     verdict.limited_by == Layer::Network
-        && by_limit_seconds > 0.0
-        && by_limit_seconds >= LIMIT_HOLDS * talking
-        && by_limit_seconds > by_path_seconds
+        && waited_seconds > 0.0
+        && waited_seconds >= LIMIT_HOLDS * talking
 }
 
 /// Says which layer limited a run that used `usage`.
@@ -136,6 +154,25 @@ mod tests {
         let mut verdict = judge(100, 100_000_000, 10.0, vec![talk], &usage);
         verdict.limited_by = limited_by;
         is_own_limit(&verdict, &usage)
+    }
+
+    #[test]
+    fn a_limit_of_the_server_is_named_where_the_network_waited_for_it() {
+        let named = |limited_by: Layer, held_seconds: f64| {
+            let before = UsageCounters::now(&Run::new());
+            let server_limit = ServerLimit { bytes_per_second: 1000, held_seconds };
+            let usage = Usage { server_limit, ..before.since(&before) };
+            let talk = StageCounters {
+                working_seconds: 9.0,
+                ..StageCounters::new("talk", Layer::Network, 0)
+            };
+            let mut verdict = judge(100, 100_000_000, 10.0, vec![talk], &usage);
+            verdict.limited_by = limited_by;
+            super::server_limit(&verdict, &usage)
+        };
+        assert_eq!(named(Layer::Network, 8.5), Some(1000));
+        assert_eq!(named(Layer::Network, 5.0), None);
+        assert_eq!(named(Layer::ServerDisk, 8.5), None);
     }
 
     #[test]

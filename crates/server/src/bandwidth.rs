@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdall_format::PublicKey;
+use holdall_protocol::wire::Held;
 use tokio::sync::Mutex as Turn;
 use tokio::time::{Instant, sleep_until};
 
@@ -94,6 +95,13 @@ impl Bandwidth {
         }
         let held = begun.elapsed();
         *lock(&self.held).entry(*key).or_default() += held;
+    }
+
+    /// What a machine is told of the limit that counts now.
+    pub(crate) fn told(&self, key: &PublicKey) -> Option<Held> {
+        let bytes_per_second = self.rule()?.bytes_per_second;
+        let millis = u64::try_from(self.held(key).as_millis()).unwrap_or(u64::MAX);
+        Some(Held { bytes_per_second, millis })
     }
 
     /// For how long a machine was held back so far, added up over its connections.

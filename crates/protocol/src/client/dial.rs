@@ -66,6 +66,11 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
+    /// What the connections of this client count in.
+    pub(super) fn wire_meter(&self) -> WireMeter {
+        self.line.wire.clone()
+    }
+
     pub(super) fn new(
         address: &ServerAddress,
         identity: &MachineIdentity,

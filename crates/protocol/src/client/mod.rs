@@ -25,6 +25,6 @@ pub use address::ServerAddress;
 pub(crate) use call::{Caller, Weight};
 pub use lab::MeasuredServer;
 pub use options::ClientOptions;
-pub use pace::{UploadWaits, WireMeter};
+pub use pace::{ServerLimit, UploadWaits, WireMeter};
 pub use repository::HttpRepository;
 pub use shown::shown_identity;

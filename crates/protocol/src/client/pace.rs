@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::wire::Held;
+
 /// What a timer may oversleep, which is made up for: it wakes a millisecond late or more, and at 60 MB/s a write
 /// is due every quarter of one.
 const OVERSLEPT: Duration = Duration::from_millis(20);
@@ -17,6 +19,15 @@ pub struct UploadWaits {
     pub by_limit_seconds: f64,
     /// For the path: it was allowed, and what was sent before filled all buffers.
     pub by_path_seconds: f64,
+}
+
+/// A limit of the server's, and for how long it held the connections back, added up over them, since its first answer.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ServerLimit {
+    /// The last one that it told, in bytes a second; 0 where it told none.
+    pub bytes_per_second: u64,
+    /// In seconds.
+    pub held_seconds: f64,
 }
 
 /// For how long the connections of some clients carried what they sent, and what they waited for where they keep a
@@ -32,11 +43,39 @@ struct Counted {
     carrying_micros: AtomicU64,
     /// For the rate, and for the path.
     waited_micros: [AtomicU64; 2],
+    server_limit: Mutex<ToldLimit>,
     /// Paces that are kept: what their connections wait for at the moment counts, too.
     paces: Mutex<Vec<Weak<Pace>>>,
 }
 
+/// What a server told of its limit so far.
+#[derive(Debug, Default)]
+struct ToldLimit {
+    last: Option<Held>,
+    held_millis: u64,
+}
+
 impl WireMeter {
+    /// What the server told of a limit that its administrator set.
+    pub fn server_limit(&self) -> ServerLimit {
+        let told = self.told_limit();
+        ServerLimit {
+            bytes_per_second: told.last.map_or(0, |last| last.bytes_per_second),
+            held_seconds: Duration::from_millis(told.held_millis).as_secs_f64(),
+        }
+    }
+
+    /// Counts what an answer tells of that. A server that started anew counts from nothing again.
+    pub(super) fn note_server_limit(&self, held: Held) {
+        let mut told = self.told_limit();
+        let before = told.last.replace(held).map_or(held.millis, |last| last.millis);
+        told.held_millis = told.held_millis.saturating_add(held.millis.saturating_sub(before));
+    }
+
+    fn told_limit(&self) -> MutexGuard<'_, ToldLimit> {
+        self.counted.server_limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// For how long the connections carried what they sent, added up over them, in seconds: bytes were under way,
     /// and the other end had room for them. Counted when an answer comes to more than a question.
     pub fn carrying_seconds(&self) -> f64 {
@@ -235,5 +274,16 @@ mod tests {
                 assert!((0.95..1.01).contains(&share), "{share} of {rate}, {late:?} late");
             }
         }
+    }
+
+    #[test]
+    fn a_servers_limit_counts_from_its_first_answer_and_goes_on_after_it_started_anew() {
+        let meter = WireMeter::default();
+        assert_eq!(meter.server_limit(), ServerLimit::default());
+        for millis in [90_000, 90_500, 92_000, 250, 1250] {
+            meter.note_server_limit(Held { bytes_per_second: 1_000_000, millis });
+        }
+        let told = meter.server_limit();
+        assert_eq!((told.bytes_per_second, told.held_seconds), (1_000_000, 3.0));
     }
 }

@@ -20,9 +20,10 @@ use tokio_rustls::client::TlsStream;
 
 use super::body::{Parts, Sink, Whole};
 use super::dial::{DialError, Dialer};
+use super::pace::WireMeter;
 use super::socket::Socket;
 use super::turns::Turn;
-use crate::wire::{Frames, MAX_ERROR_BYTES};
+use crate::wire::{Frames, HELD_FIELD, Held, MAX_ERROR_BYTES};
 
 /// How often an interruption and a stall are looked for while an answer is awaited.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -96,6 +97,7 @@ pub(super) struct Stream {
     /// The connection's future has ended and must not be polled again.
     over: bool,
     moved_bytes: Arc<AtomicU64>,
+    wire: WireMeter,
 }
 
 /// What a connection runs on.
@@ -133,6 +135,7 @@ impl Stream {
                     connection,
                     over: false,
                     moved_bytes,
+                    wire: dialer.wire_meter(),
                 })
             }
             Err(error) => {
@@ -178,11 +181,12 @@ impl Stream {
         let handed_out = Arc::new(AtomicBool::new(false));
         let request = request(head, Parts::new(body, turn, Arc::clone(&handed_out)))?;
         let answering = AtomicBool::new(false);
-        let sender = &mut self.sender;
+        let (sender, wire) = (&mut self.sender, &self.wire);
         let work = async {
             sender.ready().await?;
             let response = sender.send_request(request).await?;
             answering.store(true, Ordering::Relaxed);
+            held(&response).into_iter().for_each(|held| wire.note_server_limit(held));
             read_answer(response, sink).await
         };
         let patience = || {
@@ -228,6 +232,11 @@ fn request(head: &Head<'_>, body: Parts) -> Result<Request<Parts>, StreamError> 
         .header(hyper::header::HOST, head.host)
         .body(body)
         .map_err(|error| StreamError::Broken(error.to_string()))
+}
+
+/// What an answer says of a limit of the server's.
+fn held(response: &Response<Incoming>) -> Option<Held> {
+    Held::decode(response.headers().get(HELD_FIELD)?.to_str().ok()?)
 }
 
 async fn read_answer(

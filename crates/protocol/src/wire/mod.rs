@@ -10,6 +10,7 @@ mod control;
 mod deletion;
 mod error;
 mod frames;
+mod held;
 mod ids;
 mod lab;
 mod page;
@@ -35,6 +36,7 @@ pub use deletion::{
 };
 pub use error::{ErrorAnswer, WireError};
 pub use frames::{Frames, decode_frames, decode_whole_frames};
+pub use held::{HELD_FIELD, Held};
 pub use ids::{decode_bitmap, decode_ids, encode_bitmap, encode_ids};
 pub use lab::{
     LabTaken, LabWritten, decode_lab_taken, decode_lab_written, encode_lab_taken,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use holdall_format::PublicKey;
 use holdall_protocol::tls::{self, ALPN};
-use holdall_protocol::wire::Frames;
+use holdall_protocol::wire::{Frames, HELD_FIELD};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -151,6 +151,10 @@ async fn speak_http(serving: Serving, known: Known) {
             };
             if let Some(key) = key {
                 let bandwidth = Arc::clone(&kept.bandwidth);
+                let told = bandwidth.told(&key).and_then(|held| held.encode().parse().ok());
+                if let Some(told) = told {
+                    response.headers_mut().insert(HELD_FIELD, told);
+                }
                 response.body_mut().keep_rate(bandwidth, key, Arc::clone(&movement));
             }
             if let Some(slowest) = response.body().slowest(stalled) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdall_diagnosis::speed_history::{Kind, Run, slowness_in_words};
-use holdall_diagnosis::{UsageCounters, judge, name_share_of_restore};
+use holdall_diagnosis::{UsageCounters, judge, name_server_limit, name_share_of_restore};
 use holdall_engine::{
     EngineError, InPlace, Overwrite, RestoreOptions, RestoreSummary, Run as EngineRun, Snapshot,
     UnlockedRepository,
@@ -452,7 +452,8 @@ pub(crate) fn timed(
     let summary = result?;
     let items = summary.files + summary.dirs;
     let stages = summary.stages.clone();
-    let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
+    let mut verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
+    name_server_limit(&mut verdict, &usage);
     Ok(Done { summary, verdict, rules_unmatched: Vec::new(), restored_to: None })
 }
 
