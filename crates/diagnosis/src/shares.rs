@@ -5,15 +5,20 @@ use holdall_meter::{Layer, Verdict, size};
 use crate::ceilings::Ceilings;
 use crate::usage::{Usage, is_own_limit, server_limit};
 
-/// Says that it was this computer's own limit on sending, in bytes a second, if it was: it is at work where a
-/// network would be; so many bytes a second were sent. Gives whether it was.
-pub fn name_own_limit(verdict: &mut Verdict, usage: &Usage, limit: Option<u64>, sent: f64) -> bool {
+/// Says that it was this computer's own limit, in bytes a second, that the option set, if it was: it is at work where a
+/// network would be; so many bytes a second passed. Gives whether it was.
+pub fn name_own_limit(
+    verdict: &mut Verdict,
+    usage: &Usage,
+    (option, limit): (&str, Option<u64>),
+    passed: f64,
+) -> bool {
     let limit = limit.filter(|_| is_own_limit(verdict, usage));
     if let Some(limit) = limit {
         verdict.explanation += &format!(
-            " It is the limit that was set: --limit-upload allows {}/s, and {}/s were sent.",
+            " It is the limit that was set: {option} allows {}/s, and {}/s passed.",
             size(limit),
-            size(sent as u64)
+            size(passed as u64)
         );
         verdict.help = Some("What would help: a higher limit, or none.".to_owned());
     }

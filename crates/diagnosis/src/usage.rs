@@ -2,7 +2,7 @@
 
 use holdall_engine::Run;
 use holdall_meter::{Layer, RunFigures, StageCounters, Unit, Verdict};
-use holdall_protocol::{ServerLimit, UploadWaits};
+use holdall_protocol::{LimitWaits, ServerLimit};
 use holdall_sys::cpu::CoreTimes;
 
 /// Below this many bytes an item, a run is about items; above it, about bytes.
@@ -23,7 +23,7 @@ pub struct Usage {
     memory_stalled_seconds: Option<f64>,
     pages_read_back: u64,
     carrying_seconds: f64,
-    upload_waits: UploadWaits,
+    limit_waits: LimitWaits,
     server_limit: ServerLimit,
 }
 
@@ -36,7 +36,7 @@ pub struct UsageCounters {
     memory_stalled_seconds: Option<f64>,
     pages_read_back: u64,
     carrying_seconds: f64,
-    upload_waits: UploadWaits,
+    limit_waits: LimitWaits,
     server_limit: ServerLimit,
 }
 
@@ -50,7 +50,7 @@ impl UsageCounters {
             memory_stalled_seconds: holdall_sys::memory::stalled_seconds(),
             pages_read_back: holdall_sys::memory::pages_read_back(),
             carrying_seconds: run.wire.carrying_seconds(),
-            upload_waits: run.wire.upload_waits(),
+            limit_waits: run.wire.limit_waits(),
             server_limit: run.wire.server_limit(),
         }
     }
@@ -74,11 +74,11 @@ impl UsageCounters {
             ),
             pages_read_back: self.pages_read_back.saturating_sub(earlier.pages_read_back),
             carrying_seconds: self.carrying_seconds - earlier.carrying_seconds,
-            upload_waits: UploadWaits {
-                by_limit_seconds: self.upload_waits.by_limit_seconds
-                    - earlier.upload_waits.by_limit_seconds,
-                by_path_seconds: self.upload_waits.by_path_seconds
-                    - earlier.upload_waits.by_path_seconds,
+            limit_waits: LimitWaits {
+                by_limit_seconds: self.limit_waits.by_limit_seconds
+                    - earlier.limit_waits.by_limit_seconds,
+                by_path_seconds: self.limit_waits.by_path_seconds
+                    - earlier.limit_waits.by_path_seconds,
             },
             server_limit: ServerLimit {
                 held_seconds: self.server_limit.held_seconds - earlier.server_limit.held_seconds,
@@ -92,7 +92,7 @@ impl UsageCounters {
 /// limit is at work where a network would be. It is judged by the time for which it was waited for, not by how
 /// much was sent, since a network that does nearly as much as is allowed is a limit of its own.
 pub fn is_own_limit(verdict: &Verdict, usage: &Usage) -> bool {
-    let UploadWaits { by_limit_seconds, by_path_seconds } = usage.upload_waits;
+    let LimitWaits { by_limit_seconds, by_path_seconds } = usage.limit_waits;
     holds(verdict, by_limit_seconds) && by_limit_seconds > by_path_seconds
 }
 
@@ -146,7 +146,7 @@ mod tests {
     fn is_limit(limited_by: Layer, by_limit_seconds: f64, by_path_seconds: f64) -> bool {
         let before = UsageCounters::now(&Run::new());
         let usage = Usage {
-            upload_waits: UploadWaits { by_limit_seconds, by_path_seconds },
+            limit_waits: LimitWaits { by_limit_seconds, by_path_seconds },
             ..before.since(&before)
         };
         let talk =

@@ -42,8 +42,8 @@ pub mod wire;
 
 pub use admin_token::AdminToken;
 pub use client::{
-    ClientOptions, HttpRepository, MeasuredServer, ServerAddress, ServerLimit, UploadWaits,
-    WireMeter, shown_identity,
+    ClientOptions, HttpRepository, LimitWaits, MeasuredServer, RateLimit, ServerAddress,
+    ServerLimit, WireMeter, shown_identity,
 };
 pub use error::{Denial, RepositoryError};
 pub use identity::{MachineIdentity, fingerprint};

@@ -115,6 +115,23 @@ impl Links {
         (0..self.count).map(|at| Self::address(at, End::Client)).collect()
     }
 
+    /// Has the client's end of a link keep what it cannot send yet for up to so many milliseconds, as modems do.
+    ///
+    /// # Errors
+    ///
+    /// What `tc` says.
+    pub fn lengthen_queue(
+        &self,
+        link: usize,
+        bits_per_second: u64,
+        latency_ms: u64,
+    ) -> io::Result<()> {
+        let client = self.namespace(End::Client);
+        let tbf = format!("tbf rate {bits_per_second}bit burst 16384 latency {latency_ms}ms");
+        line(&format!("tc -n {client} qdisc replace dev link{link} root {tbf}"))?;
+        Ok(())
+    }
+
     /// Takes the cable of a link out, or puts it back.
     ///
     /// # Errors

@@ -203,7 +203,7 @@ fn explain(args: &Args, app: &App, done: &mut Done) {
     let Done { summary, verdict, usage, .. } = done;
     let rate = |bytes| per_second(bytes, summary.seconds);
     let (sent, stored) = (rate(summary.bytes_sent), rate(summary.data_stored));
-    let limit = args.connection.upload_limit();
+    let limit = ("--limit-upload", args.connection.upload_limit());
     let is_set_limit =
         name_own_limit(verdict, usage, limit, sent) || name_server_limit(verdict, usage);
     if let Some(ceilings) = remembered::ceilings(app) {
@@ -251,7 +251,7 @@ impl Speed {
         let (Done { summary, verdict, .. }, at_ns) = (done, SystemClock.now_ns());
         let run = Run {
             place: remembered::place(app),
-            limited: args.connection.upload_limit().is_some(),
+            limited: args.connection.is_limited(),
             ..Run::of_backup((repository, what), at_ns, summary, verdict)
         };
         Self { slower_than_usual: remembered::add(app, run), ..Self::default() }

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use holdall_protocol::RateLimit;
+
 use crate::app::App;
 use crate::arguments::quantity;
 use crate::opening::open::{Patience, Where};
@@ -14,9 +16,10 @@ pub(crate) struct Connection {
     /// also waits so long for a server that cannot be reached at the start
     #[arg(long, value_name = "DURATION", env = "HOLDALL_RETRY_FOR", value_parser = parse_duration)]
     retry_for: Option<Duration>,
-    /// Sends at most so many bytes in a second to a server (such as 500k, 20M) [default: as many as can be]
-    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
-    limit_upload: Option<u64>,
+    /// Sends at most so many bytes in a second to a server (such as 500k, 20M), or with `auto` as many as leave the line
+    /// to others, such as a call: fewer as soon as packets wait [default: as many as can be]
+    #[arg(long, value_name = "RATE", value_parser = upload_limit)]
+    limit_upload: Option<RateLimit>,
     /// Connects from these addresses of this computer, in turn [default: any]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     bind: Vec<IpAddr>,
@@ -31,9 +34,17 @@ impl Connection {
         usize::from(self.streams)
     }
 
-    /// Most bytes to send in a second, if that was asked for.
+    /// Most bytes to send in a second, if a number was asked for.
     pub(crate) fn upload_limit(&self) -> Option<u64> {
-        self.limit_upload
+        match self.limit_upload? {
+            RateLimit::BytesPerSecond(rate) => Some(rate),
+            RateLimit::Yielding => None,
+        }
+    }
+
+    /// Whether what is sent keeps a rate, whichever.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit_upload.is_some()
     }
 
     /// Says that a repository in a directory is written without a limit, if one was set.
@@ -55,7 +66,9 @@ impl Connection {
             reach_for: usual.reach_for,
             streams: self.streams(),
             bind: self.bind.clone(),
-            upload_bytes_per_second: self.limit_upload,
+            upload: self.limit_upload,
+            may_wait: true,
+            ..usual
         }
     }
 
@@ -63,6 +76,16 @@ impl Connection {
     pub(crate) fn patience_from_the_start(&self) -> Patience {
         let patience = self.patience();
         Patience { reach_for: self.retry_for.unwrap_or(patience.reach_for), ..patience }
+    }
+}
+
+/// Reads a rate, or `auto`.
+fn upload_limit(text: &str) -> Result<RateLimit, String> {
+    match text {
+        "auto" => Ok(RateLimit::Yielding),
+        rate => quantity::rate(rate)
+            .map(RateLimit::BytesPerSecond)
+            .map_err(|why| format!("{why}; or it is auto")),
     }
 }
 

@@ -12,7 +12,7 @@ use holdall_crypto::{KeyRing, SigningKey};
 use holdall_engine::{EngineError, LockedRepository, UnlockedRepository, make_private};
 use holdall_format::{PublicKey, RepositoryId, Spare, WrappingSet};
 use holdall_protocol::{
-    ClientOptions, HttpRepository, MachineIdentity, RepositoryError, ServerAddress,
+    ClientOptions, HttpRepository, MachineIdentity, RateLimit, RepositoryError, ServerAddress,
 };
 use holdall_repository::EmbeddedRepository;
 use holdall_state::{Directories, KeptKeys, KeptParts, Known, Pairing, Pairings, directory_name};
@@ -41,8 +41,12 @@ pub(crate) struct Patience {
     pub(crate) streams: usize,
     /// Addresses of this computer to connect from, in turn; none is any.
     pub(crate) bind: Vec<IpAddr>,
-    /// Most bytes sent in a second.
-    pub(crate) upload_bytes_per_second: Option<u64>,
+    /// How fast is sent.
+    pub(crate) upload: Option<RateLimit>,
+    /// Most bytes received in a second.
+    pub(crate) download_bytes_per_second: Option<u64>,
+    /// Whether what is sent may wait for what others send.
+    pub(crate) may_wait: bool,
 }
 
 impl Default for Patience {
@@ -52,7 +56,9 @@ impl Default for Patience {
             reach_for: Duration::ZERO,
             streams: 4,
             bind: Vec::new(),
-            upload_bytes_per_second: None,
+            upload: None,
+            download_bytes_per_second: None,
+            may_wait: false,
         }
     }
 }
@@ -65,7 +71,9 @@ impl Patience {
             streams: self.streams,
             interrupt: app.interrupt.flag(),
             bind: self.bind,
-            upload_bytes_per_second: self.upload_bytes_per_second,
+            upload: self.upload,
+            download_bytes_per_second: self.download_bytes_per_second,
+            may_wait: self.may_wait,
             meter: app.wire.clone(),
             ..ClientOptions::default()
         }

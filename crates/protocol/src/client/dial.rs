@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::pace::{Pace, WireMeter};
+use super::pace::{Pace, RateLimit, WireMeter};
 use super::socket::{Meter, Socket};
 use super::{ClientOptions, ServerAddress};
 use crate::tls::{self, TlsError};
@@ -95,7 +95,13 @@ impl Dialer {
                 tls: TlsConnector::from(Arc::new(config)),
                 meter: Arc::default(),
                 wire: options.meter.clone(),
-                pace: options.upload_bytes_per_second.map(|rate| Pace::new(rate, &options.meter)),
+                paces: [
+                    options.upload.map(|limit| Pace::new(limit, &options.meter)),
+                    options
+                        .download_bytes_per_second
+                        .map(|rate| Pace::new(RateLimit::BytesPerSecond(rate), &options.meter)),
+                ],
+                may_wait: options.may_wait,
                 met_another: Arc::default(),
             },
         }
@@ -180,7 +186,9 @@ struct Line {
     tls: TlsConnector,
     meter: Arc<Meter>,
     wire: WireMeter,
-    pace: Option<Arc<Pace>>,
+    /// Of what is sent, and of what is received.
+    paces: [Option<Arc<Pace>>; 2],
+    may_wait: bool,
     /// Whether an address has shown another key than the pinned one.
     met_another: Arc<AtomicBool>,
 }
@@ -203,7 +211,10 @@ impl Line {
     ) -> io::Result<TlsStream<Socket>> {
         let tcp = connect(address, from).await?;
         prepare(&tcp)?;
-        let socket = Socket::new(tcp, self.meter, self.wire, self.pace);
+        if self.may_wait {
+            mark_as_patient(&tcp);
+        }
+        let socket = Socket::new(tcp, self.meter, self.wire, self.paces);
         let connected = self.tls.connect(tls::server_name(), socket).await;
         if connected.as_ref().is_err_and(tls::is_wrong_server) {
             self.met_another.store(true, Ordering::Relaxed);
@@ -273,6 +284,19 @@ fn prepare(tcp: &TcpStream) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     sockopt::set_tcp_user_timeout(tcp, UNACKNOWLEDGED_MS)?;
     Ok(())
+}
+
+/// The DSCP of what may wait for all else, 1 (RFC 8622), where it is in the old field of types of service.
+const LOWER_EFFORT: u8 = 1 << 2;
+
+/// Says in each packet that it may wait for all others. Where that is not possible, they go as others do.
+fn mark_as_patient(tcp: &TcpStream) {
+    use rustix::net::sockopt;
+    let is_v4 = tcp.peer_addr().is_ok_and(|peer| peer.is_ipv4());
+    let _ = match is_v4 {
+        true => sockopt::set_ip_tos(tcp, LOWER_EFFORT),
+        false => sockopt::set_ipv6_tclass(tcp, LOWER_EFFORT.into()),
+    };
 }
 
 #[cfg(test)]

@@ -20,11 +20,12 @@ mod shown;
 mod socket;
 mod stream;
 mod turns;
+mod yielding;
 
 pub use address::ServerAddress;
 pub(crate) use call::{Caller, Weight};
 pub use lab::MeasuredServer;
 pub use options::ClientOptions;
-pub use pace::{ServerLimit, UploadWaits, WireMeter};
+pub use pace::{LimitWaits, RateLimit, ServerLimit, WireMeter};
 pub use repository::HttpRepository;
 pub use shown::shown_identity;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::pace::WireMeter;
+use super::pace::{RateLimit, WireMeter};
 
 /// How a client uses its connections.
 #[derive(Debug, Clone)]
@@ -23,8 +23,12 @@ pub struct ClientOptions {
     pub interrupt: Arc<AtomicBool>,
     /// Local addresses to connect from, taken in turn; empty for any.
     pub bind: Vec<IpAddr>,
-    /// Most bytes sent in a second, over all connections.
-    pub upload_bytes_per_second: Option<u64>,
+    /// How fast it sends.
+    pub upload: Option<RateLimit>,
+    /// Most bytes received in a second, over all connections.
+    pub download_bytes_per_second: Option<u64>,
+    /// Whether its packets say that they may wait for others, for whatever on the way looks at that.
+    pub may_wait: bool,
     /// What counts how long its connections carried and waited.
     pub meter: WireMeter,
 }
@@ -38,7 +42,9 @@ impl Default for ClientOptions {
             connect_timeout: Duration::from_secs(8),
             interrupt: Arc::default(),
             bind: Vec::new(),
-            upload_bytes_per_second: None,
+            upload: None,
+            download_bytes_per_second: None,
+            may_wait: false,
             meter: WireMeter::default(),
         }
     }

@@ -6,15 +6,28 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::yielding::Yielding;
 use crate::wire::Held;
 
 /// What a timer may oversleep, which is made up for: it wakes a millisecond late or more, and at 60 MB/s a write
 /// is due every quarter of one.
 const OVERSLEPT: Duration = Duration::from_millis(20);
 
+/// Most bytes that pass at once while a rate is set.
+const PACED_BYTES: usize = 16 << 10;
+
+/// How fast a client may be in one direction, over all of its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RateLimit {
+    /// So many bytes in a second.
+    BytesPerSecond(u64),
+    /// As many as leave the line to others: less as soon as packets wait on it.
+    Yielding,
+}
+
 /// What connections that keep a rate waited for, in seconds; of any number at once each second counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct UploadWaits {
+pub struct LimitWaits {
     /// For the rate: there was something to send, and it was not allowed yet.
     pub by_limit_seconds: f64,
     /// For the path: it was allowed, and what was sent before filled all buffers.
@@ -82,12 +95,13 @@ impl WireMeter {
         seconds(&self.counted.carrying_micros)
     }
 
-    /// What the connections waited for while a rate was set for what they send; nothing where none was.
-    pub fn upload_waits(&self) -> UploadWaits {
+    /// What the connections waited for while a rate was set for what they send, or receive; nothing where none was.
+    /// Who receives waits for the path, too, while the server works.
+    pub fn limit_waits(&self) -> LimitWaits {
         self.paces().iter().filter_map(Weak::upgrade).for_each(|pace| pace.count_until_now());
         let [by_limit_seconds, by_path_seconds] =
             self.counted.waited_micros.each_ref().map(seconds);
-        UploadWaits { by_limit_seconds, by_path_seconds }
+        LimitWaits { by_limit_seconds, by_path_seconds }
     }
 
     /// Counts that a connection carried what it sent for so long.
@@ -147,18 +161,34 @@ impl Waiting {
 /// A rate that all connections of a client keep together.
 #[derive(Debug)]
 pub(super) struct Pace {
-    bytes_per_second: u64,
-    free_at: Mutex<Instant>,
+    line: Mutex<Line>,
     waiting: Mutex<[Waiting; 2]>,
     meter: WireMeter,
 }
 
+/// When the next write may happen, and how fast they follow each other.
+#[derive(Debug)]
+struct Line {
+    free_at: Instant,
+    rate: Rate,
+}
+
+#[derive(Debug)]
+enum Rate {
+    Set(u64),
+    Yielding(Yielding),
+}
+
 impl Pace {
     /// A rate whose waits `meter` counts.
-    pub(super) fn new(bytes_per_second: u64, meter: &WireMeter) -> Arc<Self> {
+    pub(super) fn new(limit: RateLimit, meter: &WireMeter) -> Arc<Self> {
+        let now = Instant::now();
+        let rate = match limit {
+            RateLimit::BytesPerSecond(rate) => Rate::Set(rate.max(1)),
+            RateLimit::Yielding => Rate::Yielding(Yielding::new(now)),
+        };
         let pace = Arc::new(Self {
-            bytes_per_second: bytes_per_second.max(1),
-            free_at: Mutex::new(Instant::now()),
+            line: Mutex::new(Line { free_at: now, rate }),
             waiting: Mutex::default(),
             meter: meter.clone(),
         });
@@ -180,15 +210,35 @@ impl Pace {
         }
     }
 
-    /// When the next write may happen.
-    pub(super) fn free_at(&self) -> Instant {
-        *self.free_at.lock().unwrap_or_else(PoisonError::into_inner)
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a write that just happened.
-    pub(super) fn spend(&self, bytes: usize) {
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *free_at = self.after(*free_at, Instant::now(), bytes);
+    /// When bytes may pass next.
+    pub(super) fn free_at(&self) -> Instant {
+        self.line().free_at
+    }
+
+    /// Most bytes that may pass at once.
+    pub(super) fn most_bytes(&self) -> usize {
+        match &self.line().rate {
+            Rate::Set(_) => PACED_BYTES,
+            Rate::Yielding(rate) => rate.write_bytes(),
+        }
+    }
+
+    /// Notes bytes that just passed; `waited` says for how long packets of that connection wait on their way.
+    pub(super) fn spend(&self, bytes: usize, waited: impl FnOnce() -> Duration) {
+        let now = Instant::now();
+        let mut line = self.line();
+        let bytes_per_second = match &mut line.rate {
+            Rate::Set(rate) => *rate as f64,
+            Rate::Yielding(rate) => {
+                rate.note(now, bytes, waited());
+                rate.bytes_per_second()
+            }
+        };
+        line.free_at = after(line.free_at, now, bytes as f64 / bytes_per_second);
     }
 
     /// One connection more waits for that.
@@ -210,13 +260,12 @@ impl Pace {
             waiting.since = None;
         }
     }
+}
 
-    /// When the next write may happen after one of so many bytes at `now`, which might have been at `free_at`.
-    fn after(&self, free_at: Instant, now: Instant, bytes: usize) -> Instant {
-        let seconds = bytes as f64 / self.bytes_per_second as f64;
-        let earliest = now.checked_sub(OVERSLEPT).unwrap_or(now);
-        free_at.max(earliest) + Duration::from_secs_f64(seconds)
-    }
+/// When bytes may pass after some that took so long at `now`, and might have passed at `free_at`.
+fn after(free_at: Instant, now: Instant, seconds: f64) -> Instant {
+    let earliest = now.checked_sub(OVERSLEPT).unwrap_or(now);
+    free_at.max(earliest) + Duration::from_secs_f64(seconds)
 }
 
 #[cfg(test)]
@@ -227,7 +276,7 @@ mod tests {
 
     fn pace(bytes_per_second: u64) -> (WireMeter, Arc<Pace>) {
         let meter = WireMeter::default();
-        (meter.clone(), Pace::new(bytes_per_second, &meter))
+        (meter.clone(), Pace::new(RateLimit::BytesPerSecond(bytes_per_second), &meter))
     }
 
     #[test]
@@ -241,14 +290,14 @@ mod tests {
         while begun.elapsed() < A_MOMENT {
             std::hint::spin_loop();
         }
-        let told = meter.upload_waits();
+        let told = meter.limit_waits();
         assert!(told.by_limit_seconds >= A_MOMENT.as_secs_f64(), "{told:?}");
         assert_eq!(told.by_path_seconds, 0.0);
         pace.end(WaitsFor::Limit);
-        let ended = meter.upload_waits();
+        let ended = meter.limit_waits();
         assert!(ended.by_limit_seconds >= told.by_limit_seconds, "{ended:?} {told:?}");
-        assert_eq!(meter.upload_waits(), ended);
-        assert_eq!(WireMeter::default().upload_waits(), UploadWaits::default());
+        assert_eq!(meter.limit_waits(), ended);
+        assert_eq!(WireMeter::default().limit_waits(), LimitWaits::default());
     }
 
     /// Bytes sent in ten seconds by timers that wake so late, after a pause of a minute.
@@ -258,7 +307,7 @@ mod tests {
         let (mut now, mut free_at, mut sent) = (begun, pace.free_at(), 0);
         while now < begun + Duration::from_secs(10) {
             sent += WRITE_BYTES;
-            free_at = pace.after(free_at, now, WRITE_BYTES);
+            free_at = after(free_at, now, WRITE_BYTES as f64 / bytes_per_second as f64);
             if free_at > now {
                 now = free_at + late;
             }

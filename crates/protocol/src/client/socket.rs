@@ -1,6 +1,7 @@
 //! The socket under TLS, which counts what passes and slows down where that is asked for.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +14,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::pace::{Pace, WaitsFor, WireMeter};
 use crate::Traffic;
-
-/// Most bytes of one write while the rate is limited.
-const PACED_WRITE_BYTES: usize = 16 << 10;
 
 /// Bytes on the wire, over all connections of a client.
 #[derive(Debug, Default)]
@@ -37,46 +35,15 @@ impl Meter {
 /// comes, however quick the path is.
 const QUESTION_BYTES: u64 = 64 << 10;
 
-/// A socket that counts.
-pub(super) struct Socket {
-    tcp: TcpStream,
-    meter: Arc<Meter>,
-    /// Bytes in both directions on this connection alone, to tell a stalled one.
-    moved_bytes: Arc<AtomicU64>,
-    wire: WireMeter,
+/// One way of a socket, which keeps a rate if one is set.
+#[derive(Default)]
+struct Side {
     pace: Option<Arc<Pace>>,
     pause: Option<Pin<Box<Sleep>>>,
     waits_for: Option<WaitsFor>,
-    /// How long it carried, as far as that was counted.
-    carried: Duration,
-    /// What was sent since.
-    uncounted_bytes: u64,
 }
 
-impl Socket {
-    pub(super) fn new(
-        tcp: TcpStream,
-        meter: Arc<Meter>,
-        wire: WireMeter,
-        pace: Option<Arc<Pace>>,
-    ) -> Self {
-        Self {
-            tcp,
-            meter,
-            moved_bytes: Arc::default(),
-            wire,
-            pace,
-            pause: None,
-            waits_for: None,
-            carried: Duration::ZERO,
-            uncounted_bytes: 0,
-        }
-    }
-
-    pub(super) fn moved_bytes(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.moved_bytes)
-    }
-
+impl Side {
     /// Notes what it waits for from now on, if it keeps a rate.
     fn wait_for(&mut self, now: Option<WaitsFor>) {
         let Some(pace) = &self.pace else { return };
@@ -87,7 +54,7 @@ impl Socket {
         }
     }
 
-    /// Ready when the pace allows the next write.
+    /// Ready when the pace allows the next bytes.
     fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let ready = self.poll_allowed(cx);
         if ready.is_pending() {
@@ -110,6 +77,50 @@ impl Socket {
             self.pause = Some(Box::pin(sleep_until(free_at)));
         }
     }
+}
+
+/// A socket that counts.
+pub(super) struct Socket {
+    tcp: TcpStream,
+    meter: Arc<Meter>,
+    /// Bytes in both directions on this connection alone, to tell a stalled one.
+    moved_bytes: Arc<AtomicU64>,
+    wire: WireMeter,
+    up: Side,
+    down: Side,
+    /// How long it carried, as far as that was counted.
+    carried: Duration,
+    /// What was sent since.
+    uncounted_bytes: u64,
+}
+
+impl Socket {
+    pub(super) fn new(
+        tcp: TcpStream,
+        meter: Arc<Meter>,
+        wire: WireMeter,
+        [up, down]: [Option<Arc<Pace>>; 2],
+    ) -> Self {
+        Self {
+            tcp,
+            meter,
+            moved_bytes: Arc::default(),
+            wire,
+            up: Side { pace: up, ..Side::default() },
+            down: Side { pace: down, ..Side::default() },
+            carried: Duration::ZERO,
+            uncounted_bytes: 0,
+        }
+    }
+
+    /// The address of this computer that it goes out from.
+    pub(super) fn own_address(&self) -> Option<IpAddr> {
+        Some(self.tcp.local_addr().ok()?.ip().to_canonical())
+    }
+
+    pub(super) fn moved_bytes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.moved_bytes)
+    }
 
     /// Counts for how long it carried what was sent; where the system does not tell, nothing is known of it.
     fn count_carried(&mut self) {
@@ -124,13 +135,32 @@ impl Socket {
         self.carried = self.carried.max(carried);
     }
 
+    /// Reads, at the rate that is set for that if one is.
+    fn poll_paced_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let tcp = Pin::new(&mut self.tcp);
+        let Some(pace) = self.down.pace.clone() else { return tcp.poll_read(cx, into) };
+        ready!(self.down.poll_pace(cx));
+        let room = into.remaining().min(pace.most_bytes());
+        let mut part = ReadBuf::new(into.initialize_unfilled_to(room));
+        let read = tcp.poll_read(cx, &mut part);
+        let bytes = part.filled().len();
+        into.advance(bytes);
+        self.down.wait_for(read.is_pending().then_some(WaitsFor::Path));
+        pace.spend(bytes, || Duration::ZERO);
+        read
+    }
+
     fn count_sent(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
             self.uncounted_bytes += *bytes as u64;
             self.meter.sent_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
             self.moved_bytes.fetch_add(*bytes as u64, Ordering::Relaxed);
-            if let Some(pace) = &self.pace {
-                pace.spend(*bytes);
+            if let Some(pace) = &self.up.pace {
+                pace.spend(*bytes, || holdall_sys::tcp::waiting(&self.tcp).unwrap_or_default());
             }
         }
     }
@@ -143,7 +173,7 @@ impl AsyncRead for Socket {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = into.filled().len();
-        let read = Pin::new(&mut self.tcp).poll_read(cx, into);
+        let read = self.poll_paced_read(cx, into);
         let bytes = into.filled().len().saturating_sub(before) as u64;
         self.meter.received_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.moved_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -160,13 +190,13 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         from: &[u8],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_pace(cx));
-        let from = match self.pace {
-            Some(_) => from.get(..PACED_WRITE_BYTES).unwrap_or(from),
+        ready!(self.up.poll_pace(cx));
+        let from = match &self.up.pace {
+            Some(pace) => from.get(..pace.most_bytes()).unwrap_or(from),
             None => from,
         };
         let written = Pin::new(&mut self.tcp).poll_write(cx, from);
-        self.wait_for(written.is_pending().then_some(WaitsFor::Path));
+        self.up.wait_for(written.is_pending().then_some(WaitsFor::Path));
         self.count_sent(&written);
         written
     }
@@ -176,7 +206,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         from: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.pace.is_some() {
+        if self.up.pace.is_some() {
             let first = from.iter().find(|part| !part.is_empty());
             return self.poll_write(cx, first.map_or(&[], |part| part));
         }
@@ -200,14 +230,15 @@ impl AsyncWrite for Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.wait_for(None);
+        self.up.wait_for(None);
+        self.down.wait_for(None);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::UploadWaits;
+    use crate::{LimitWaits, RateLimit};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
     use tokio::time::sleep;
@@ -216,7 +247,7 @@ mod tests {
     /// other end rests after each read.
     fn waited(bytes_per_second: u64, bytes: usize, rest: Duration) -> [f64; 2] {
         let meter = WireMeter::default();
-        let pace = Pace::new(bytes_per_second, &meter);
+        let pace = Pace::new(RateLimit::BytesPerSecond(bytes_per_second), &meter);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -230,12 +261,13 @@ mod tests {
             };
             let write = async {
                 let tcp = TcpStream::connect(to).await.unwrap();
-                let mut socket = Socket::new(tcp, Arc::default(), meter.clone(), Some(pace));
+                let mut socket =
+                    Socket::new(tcp, Arc::default(), meter.clone(), [Some(pace), None]);
                 socket.write_all(&vec![7; bytes]).await.unwrap();
             };
             tokio::join!(read, write);
         });
-        let UploadWaits { by_limit_seconds, by_path_seconds } = meter.upload_waits();
+        let LimitWaits { by_limit_seconds, by_path_seconds } = meter.limit_waits();
         [by_limit_seconds, by_path_seconds]
     }
 

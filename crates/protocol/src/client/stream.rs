@@ -2,6 +2,8 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::IpAddr;
+use std::path::Path;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -97,6 +99,8 @@ pub(super) struct Stream {
     /// The connection's future has ended and must not be polled again.
     over: bool,
     moved_bytes: Arc<AtomicU64>,
+    /// The address of this computer that it goes out from.
+    own: Option<IpAddr>,
     wire: WireMeter,
 }
 
@@ -126,7 +130,7 @@ impl Stream {
             }
         });
         match opened {
-            Ok((sender, connection, moved_bytes)) => {
+            Ok((sender, connection, moved_bytes, own)) => {
                 let connection = Box::pin(connection);
                 Ok(Self {
                     path,
@@ -135,6 +139,7 @@ impl Stream {
                     connection,
                     over: false,
                     moved_bytes,
+                    own,
                     wire: dialer.wire_meter(),
                 })
             }
@@ -197,8 +202,8 @@ impl Stream {
             biased;
             answer = drive(&mut self.connection, &mut self.over, work) => answer?,
             () = interrupted(interrupt) => return Err(StreamError::Interrupted),
-            () = stalled(&self.moved_bytes, patience) => {
-                return Err(StreamError::Lost("nothing came for too long".into()));
+            why = stalled(&self.moved_bytes, self.own, patience) => {
+                return Err(StreamError::Lost(why.into()));
             }
         };
         if !handed_out.load(Ordering::Relaxed) {
@@ -216,13 +221,13 @@ impl Drop for Stream {
     }
 }
 
-type Opened = (http1::SendRequest<Parts>, Connection, Arc<AtomicU64>);
+type Opened = (http1::SendRequest<Parts>, Connection, Arc<AtomicU64>, Option<IpAddr>);
 
 async fn connect(dialer: &Dialer, path: usize) -> Result<Opened, StreamError> {
     let tls = dialer.dial(path).await?;
-    let moved_bytes = tls.get_ref().0.moved_bytes();
+    let (moved_bytes, own) = (tls.get_ref().0.moved_bytes(), tls.get_ref().0.own_address());
     let (sender, connection) = http1::handshake(TokioIo::new(tls)).await?;
-    Ok((sender, connection, moved_bytes))
+    Ok((sender, connection, moved_bytes, own))
 }
 
 fn request(head: &Head<'_>, body: Parts) -> Result<Request<Parts>, StreamError> {
@@ -290,17 +295,32 @@ pub(super) async fn interrupted(interrupt: &AtomicBool) {
     }
 }
 
-/// Ends when nothing moved for longer than `patience` allows then.
-async fn stalled(moved_bytes: &AtomicU64, patience: impl Fn() -> Duration) {
+/// Ends when nothing moved for longer than `patience` allows then, or when nothing moves and this computer has another
+/// address than `own`, as in another network. Says which.
+async fn stalled(
+    moved_bytes: &AtomicU64,
+    own: Option<IpAddr>,
+    patience: impl Fn() -> Duration,
+) -> &'static str {
     let mut last = (moved_bytes.load(Ordering::Relaxed), Instant::now());
     loop {
-        sleep(LOOK_EVERY * 20).await;
+        sleep(LOOK_EVERY * 10).await;
         let moved = moved_bytes.load(Ordering::Relaxed);
         if moved != last.0 {
             last = (moved, Instant::now());
+            continue;
         }
         if last.1.elapsed() > patience() {
-            return;
+            return "nothing came for too long";
+        }
+        if own.is_some_and(is_gone) {
+            return "the network changed";
         }
     }
+}
+
+/// Whether this computer has an address no more. Where the system does not tell, it has it.
+fn is_gone(own: IpAddr) -> bool {
+    let now = holdall_sys::host::own_addresses(Path::new("/"));
+    !own.is_loopback() && !now.is_empty() && !now.contains(&own)
 }

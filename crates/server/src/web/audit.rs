@@ -82,7 +82,6 @@ fn words(fields: &Value) -> String {
         }
         Value::Array(all) => all.iter().map(words).collect::<Vec<_>>().join(" "),
         Value::Null => String::new(),
-        Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }

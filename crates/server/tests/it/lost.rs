@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdall_format::{MachineId, ObjectId, Record, RecordHash, RecordKind};
 use holdall_protocol::{
-    ClientOptions, CommitAnswer, FormerAccount, HttpRepository, MachineIdentity, Paired,
+    ClientOptions, CommitAnswer, FormerAccount, HttpRepository, MachineIdentity, Paired, RateLimit,
     Repository, RepositoryError, ServerAddress, SessionPurpose, pair, pair_again,
 };
 use holdall_server::admin;
@@ -166,7 +166,8 @@ fn a_client_with_a_rate_and_a_local_address_does_the_same_work() {
     let machine = world.machine(1);
     let options = ClientOptions {
         bind: vec!["127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap()],
-        upload_bytes_per_second: Some(20_000_000),
+        upload: Some(RateLimit::BytesPerSecond(20_000_000)),
+        download_bytes_per_second: Some(20_000_000),
         ..quick()
     };
     let repository = machine.connect_to(machine.paired.address.clone(), options).unwrap();

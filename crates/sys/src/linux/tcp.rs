@@ -13,6 +13,9 @@ pub use super::tcp_peer::peer_user;
 
 /// How much of the kernel's `struct tcp_info` is asked for: up to `tcpi_sndbuf_limited`.
 const INFO_BYTES: usize = 192;
+/// Where in it are the microseconds from a packet to its acknowledgement, smoothed, and the least of them.
+const TRIP_AT: usize = 68;
+const LEAST_TRIP_AT: usize = 148;
 /// Where in it are the microseconds with bytes under way, those of them without room at the receiver, and
 /// those without room for more in the socket.
 const BUSY_AT: usize = 168;
@@ -26,6 +29,31 @@ const NO_ROOM_HERE_AT: usize = 184;
 /// What the system says, such as `ENOPROTOOPT` for what is no TCP; [`io::ErrorKind::Unsupported`] where it does
 /// not count this, as Linux before 4.10.
 pub fn carrying(connection: impl AsFd) -> io::Result<Duration> {
+    let info = info(connection)?;
+    let micros = |at| micros(&info, at);
+    let no_room = micros(NO_ROOM_THERE_AT) + micros(NO_ROOM_HERE_AT);
+    Ok(Duration::from_micros(micros(BUSY_AT).saturating_sub(no_room)))
+}
+
+/// For how long packets of a connection wait on their way at the moment: how much longer than the least it takes until
+/// they are acknowledged.
+///
+/// # Errors
+/// As for [`carrying`].
+pub fn waiting(connection: impl AsFd) -> io::Result<Duration> {
+    let info = info(connection)?;
+    let micros = |at: usize| {
+        let bytes = info.get(at..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+    };
+    let (trip, least) = (micros(TRIP_AT), micros(LEAST_TRIP_AT));
+    // Nothing was acknowledged yet.
+    let is_known = least != u32::MAX;
+    Ok(Duration::from_micros(if is_known { trip.saturating_sub(least).into() } else { 0 }))
+}
+
+/// The kernel's `struct tcp_info` of a connection.
+fn info(connection: impl AsFd) -> io::Result<[u8; INFO_BYTES]> {
     let mut info = [0_u8; INFO_BYTES];
     let mut length = INFO_BYTES as libc::socklen_t;
     // SAFETY: `info` lives through the call, and `length` says how many bytes of it may be written.
@@ -44,9 +72,7 @@ pub fn carrying(connection: impl AsFd) -> io::Result<Duration> {
     if (length as usize) < INFO_BYTES {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    let micros = |at| micros(&info, at);
-    let no_room = micros(NO_ROOM_THERE_AT) + micros(NO_ROOM_HERE_AT);
-    Ok(Duration::from_micros(micros(BUSY_AT).saturating_sub(no_room)))
+    Ok(info)
 }
 
 /// The number of 64 bits at that place.
@@ -111,8 +137,20 @@ mod tests {
     }
 
     #[test]
+    fn packets_over_loopback_do_not_wait() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        for _ in 0..100 {
+            sender.write_all(&[0; 2896]).unwrap();
+            std::io::Read::read_exact(&mut receiver, &mut [0; 2896]).unwrap();
+        }
+        assert!(waiting(&sender).unwrap() < Duration::from_millis(50));
+    }
+
+    #[test]
     fn what_is_no_tcp_has_no_such_count() {
         let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert!(carrying(&datagrams).is_err());
+        assert!(carrying(&datagrams).is_err() && waiting(&datagrams).is_err());
     }
 }
