@@ -384,6 +384,21 @@ fn a_limit_on_sending_is_named_where_it_holds_back_and_not_where_the_link_does()
 }
 
 #[test]
+fn a_limit_on_receiving_holds_and_is_named() {
+    // Several fetches at once, as of anything but a handful of files.
+    let (machine, _server, _way, source) = over_a_link(100_000_000, 32_000_000);
+    machine.ok(["backup", &source]);
+    let target = machine.path("target");
+    let (target, begun) = (target.to_str().unwrap(), std::time::Instant::now());
+    let restore = ["restore", "latest", "--target", target, "--limit-download", "8M"];
+    let verdict = &machine.summary(restore)["verdict"];
+    let took = begun.elapsed();
+    assert!(took > Duration::from_millis(3500), "32 MB at 8 MB/s in {took:?}");
+    let explanation = verdict["explanation"].as_str().unwrap();
+    assert!(explanation.contains("--limit-download allows 8.0 MB/s"), "{explanation}");
+}
+
+#[test]
 fn an_estimate_is_not_faster_than_the_limit_on_sending_permits_and_names_it() {
     let (machine, _server, _way, source) = over_a_link(100_000_000, 20_000_000);
     let estimate = |more: &[&str]| {

@@ -23,6 +23,7 @@ mod chunks;
 mod content;
 mod context;
 mod directory;
+mod extra;
 mod foreseen;
 mod immutable;
 mod in_place;
@@ -61,6 +62,7 @@ use holdall_meter::{Layer, StageMeter};
 use holdall_protocol::SessionPurpose;
 use holdall_sys::{memory, metadata};
 
+pub use extra::{Extra, Extras, find_extras, remove_extras};
 pub use in_place::InPlace;
 pub use newest_of_series::newest_of_each_series;
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};

@@ -17,7 +17,6 @@ use super::{
 use crate::app::App;
 use crate::arguments::selection::Patterns;
 use crate::exit::{Exit, Refusal};
-use crate::opening::open;
 use crate::report::listing;
 use crate::terminal::output::{Shown, counted, local_time};
 
@@ -26,7 +25,7 @@ pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
     check_is_folder(target)?;
     let patterns = Arc::new(Patterns::new(&args.include, &args.exclude)?);
     let filter = args.filter.resolve()?;
-    let access = open::access(app)?;
+    let access = args.access(app)?;
     let shown = listing::shown(app, &access)?;
     let newest = shown.wanted(&access, "latest", None, &filter)?;
     listing::tell_unknown(app, &access)?;

@@ -1,6 +1,7 @@
 //! `holdall restore`.
 
 mod all_series;
+mod deleting;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +12,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use holdall_diagnosis::speed_history::{Kind, Run, slowness_in_words};
-use holdall_diagnosis::{UsageCounters, judge, name_server_limit, name_share_of_restore};
+use holdall_diagnosis::{
+    Usage, UsageCounters, judge, name_own_limit, name_server_limit, name_share_of_restore,
+};
 use holdall_engine::{
     EngineError, InPlace, Overwrite, RestoreOptions, RestoreSummary, Run as EngineRun, Snapshot,
     UnlockedRepository,
@@ -21,13 +24,15 @@ use holdall_meter::{Verdict, per_second};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
+use self::deleting::Deleting;
 use crate::app::App;
 use crate::arguments::filter::Filter;
+use crate::arguments::quantity;
 use crate::arguments::selection::Patterns;
 use crate::arguments::sources::split_snapshot;
 use crate::exit::{Exit, Refusal, hint_of};
 use crate::lab::remembered;
-use crate::opening::open;
+use crate::opening::open::{self, Patience};
 use crate::report::listing;
 use crate::terminal::output::{
     JsonPath, Shown, count, counted, duration, local_date, local_time, size,
@@ -73,6 +78,10 @@ pub(crate) struct Args {
     /// What to do with what is there already [default: a folder that holds anything is refused]
     #[arg(long, value_enum, value_name = "WHEN")]
     overwrite: Option<OverwriteWhen>,
+    /// Lists what is in the folder and not in the snapshot, and deletes it when everything is restored. What was not
+    /// backed up with it stays: what lies beside, what --exclude matches, and other file systems
+    #[arg(long, requires = "overwrite", conflicts_with = "all_series")]
+    delete: bool,
     /// Takes owners by number, not by name
     #[arg(long)]
     numeric_ids: bool,
@@ -82,6 +91,9 @@ pub(crate) struct Args {
     /// Only says what would be done
     #[arg(short = 'n', long)]
     dry_run: bool,
+    /// Receives at most so many bytes in a second from a server (such as 500k, 20M) [default: as many as can be]
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
+    limit_download: Option<u64>,
     /// Reads everything back from the disk
     #[arg(long)]
     verify: bool,
@@ -116,6 +128,14 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     }
 }
 
+impl Args {
+    /// Opens the repository, which sends no faster than was said.
+    fn access(&self, app: &App) -> Result<UnlockedRepository> {
+        let download_bytes_per_second = self.limit_download;
+        open::access_with(app, Patience { download_bytes_per_second, ..Patience::default() })
+    }
+}
+
 /// Restores one snapshot, or a part of it.
 fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(snapshot)?;
@@ -128,13 +148,18 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     }
     let patterns = Arc::new(Patterns::new(&args.include, &args.exclude)?);
     let filter = args.filter.resolve()?;
-    let access = open::access(app)?;
+    let access = args.access(app)?;
     let shown = listing::shown(app, &access)?;
     let snapshot = shown.wanted_with(&access, &name, path.as_deref(), &filter)?;
     if name == "latest" && path.is_none() {
         note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);
     }
     listing::tell_unknown(app, &access)?;
+    if let (true, Some(path)) = (args.delete, path.as_deref())
+        && !holdall_engine::is_directory_at(&access, snapshot, path)?
+    {
+        return Err(deleting::for_a_file(path).into());
+    }
     let in_place = match (named, path.as_deref()) {
         (None, Some(path)) => Some(in_place(args, &access, snapshot, path)?),
         _ => None,
@@ -143,6 +168,10 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let of_place = || in_place.as_ref().map(|place| &place.target);
     let target = &named.or_else(of_place).cloned().unwrap_or_default();
     let options = options(args, &patterns, in_place.is_some());
+    let deleting = match args.delete {
+        true => Some(Deleting::list(app, &access, (snapshot, path.as_deref()), target, &options)?),
+        false => None,
+    };
     let traffic = || access.repository().traffic().received_bytes;
     let (before, was_there) = (traffic(), target.symlink_metadata().is_ok());
     let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;
@@ -163,7 +192,10 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     {
         done.restored_to = Some(in_place.name);
     }
-    name_share(app, &mut done, traffic().saturating_sub(before));
+    if let Some(deleting) = deleting {
+        deleting.carry_out(app, &options, &mut done)?;
+    }
+    explain(args, app, &mut done, traffic().saturating_sub(before));
     // How fast damage was found says nothing of the next restore.
     let tells = !args.dry_run && done.summary.damaged == 0;
     let slow = if tells { remembered(app, &access, target, &done) } else { None };
@@ -371,10 +403,13 @@ fn paths(snapshot: &Snapshot) -> String {
     paths.collect::<Vec<_>>().join(" ")
 }
 
-/// Says what was used of the wire to here, where it was measured.
-fn name_share(app: &App, done: &mut Done, received_bytes: u64) {
+/// Says what the verdict's stages cannot know: the limit that was set, or what was used of the wire to here, where it
+/// was measured.
+fn explain(args: &Args, app: &App, done: &mut Done, received_bytes: u64) {
     let received = per_second(received_bytes, done.summary.duration_seconds);
-    if let Some(ceilings) = remembered::ceilings(app) {
+    let limit = ("--limit-download", args.limit_download);
+    let is_own_limit = name_own_limit(&mut done.verdict, &done.usage, limit, received);
+    if !is_own_limit && let Some(ceilings) = remembered::ceilings(app) {
         name_share_of_restore(&mut done.verdict, &ceilings, received);
     }
 }
@@ -399,10 +434,13 @@ pub(crate) struct Done {
     pub(crate) summary: RestoreSummary,
     /// What held it back.
     pub(crate) verdict: Verdict,
+    usage: Usage,
     /// Excludes that met nothing.
     pub(crate) rules_unmatched: Vec<String>,
     /// What it is called that was restored without a target.
     restored_to: Option<PathBuf>,
+    /// How many things were deleted, where that was asked for.
+    deleted: Option<u64>,
 }
 
 impl Done {
@@ -452,9 +490,12 @@ pub(crate) fn timed(
     let summary = result?;
     let items = summary.files + summary.dirs;
     let stages = summary.stages.clone();
-    let mut verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
-    name_server_limit(&mut verdict, &usage);
-    Ok(Done { summary, verdict, rules_unmatched: Vec::new(), restored_to: None })
+    let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
+    let rules_unmatched = Vec::new();
+    let mut done =
+        Done { summary, verdict, usage, rules_unmatched, restored_to: None, deleted: None };
+    name_server_limit(&mut done.verdict, &done.usage);
+    Ok(done)
 }
 
 fn report(
@@ -472,6 +513,9 @@ fn report(
         /// What it is called, of what was restored without a target.
         #[serde(skip_serializing_if = "Option::is_none")]
         restored_to: Option<JsonPath>,
+        /// With `--delete`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        deleted: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         slower_than_usual: Option<&'a Slowness>,
     }
@@ -479,7 +523,9 @@ fn report(
     let id = snapshot.id.to_string();
     let restored_to =
         done.restored_to.as_deref().map(|to| JsonPath::new(to.as_os_str().as_bytes()));
-    let object = WithSpeed { snapshot_id: &id, summary, restored_to, slower_than_usual: slow };
+    let deleted = done.deleted;
+    let object =
+        WithSpeed { snapshot_id: &id, summary, restored_to, deleted, slower_than_usual: slow };
     app.output.object("summary", &object)?;
     let taken = local_time(snapshot.taken_ns());
     app.output.say(format_args!("snapshot {id:.10} of {taken}: {}", paths(snapshot)))?;

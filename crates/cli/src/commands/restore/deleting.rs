@@ -1,0 +1,115 @@
+//! `restore --delete`: what the target has and the snapshot has not is listed, and removed when everything is restored.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use holdall_engine::{
+    Extras, RestoreOptions, Snapshot, UnlockedRepository, find_extras, remove_extras,
+};
+use serde::Serialize;
+
+use super::Done;
+use crate::app::App;
+use crate::exit::{Exit, Refusal};
+use crate::terminal::output::{JsonPath, Shown, count, counted};
+
+/// The refusal of what is not a folder: there is nothing in it.
+pub(super) fn for_a_file(path: &[u8]) -> Refusal {
+    let message = format!("--delete: {} is no folder in the snapshot", Shown(path));
+    Refusal::new(Exit::Usage, message).hint("leave --delete out, or name the folder that it is in")
+}
+
+/// What is to be removed from a target.
+pub(super) struct Deleting {
+    target: PathBuf,
+    extras: Extras,
+}
+
+impl Deleting {
+    /// Lists what is to be removed.
+    ///
+    /// # Errors
+    /// [`Refusal`] of a snapshot that lacks what could not be read: the target may have just that; what keeps the target
+    /// or the repository from being read.
+    pub(super) fn list(
+        app: &App,
+        access: &UnlockedRepository,
+        (snapshot, path): (&Snapshot, Option<&[u8]>),
+        target: &Path,
+        options: &RestoreOptions,
+    ) -> Result<Self> {
+        let unreadable = snapshot.secret.unreadable;
+        if unreadable > 0 {
+            let message = format!(
+                "--delete: {} could not be read when this snapshot was made, and would be taken for deleted",
+                counted(unreadable, "item")
+            );
+            let hint =
+                "restore without --delete, or name a snapshot that is whole (`holdall snapshots`)";
+            return Err(Refusal::new(Exit::Failed, message).hint(hint).into());
+        }
+        let extras = find_extras(access, snapshot, path, target, options, &app.run())?;
+        let deleting = Self { target: target.to_owned(), extras };
+        deleting.tell(app, options.dry_run)?;
+        Ok(deleting)
+    }
+
+    fn tell(&self, app: &App, dry_run: bool) -> Result<()> {
+        #[derive(Serialize)]
+        struct JsonDelete {
+            #[serde(flatten)]
+            path: JsonPath,
+            is_dir: bool,
+        }
+        use std::os::unix::ffi::OsStrExt;
+        let place = |below: &[u8]| self.target.join(std::ffi::OsStr::from_bytes(below));
+        let deletes = if dry_run { "would delete" } else { "deletes" };
+        for extra in &self.extras.extras {
+            let place = place(&extra.below);
+            let path = place.as_os_str().as_bytes();
+            app.output.object(
+                "delete",
+                &JsonDelete { path: JsonPath::new(path), is_dir: extra.is_dir },
+            )?;
+            let all = if extra.is_dir { ", with all that is in it" } else { "" };
+            app.output.result(format_args!("{deletes} {}{all}", Shown(path)))?;
+        }
+        for mount in &self.extras.mounts {
+            let place = place(mount);
+            app.output.note(format_args!(
+                "note: {} is another file system: nothing is deleted there",
+                Shown(place.as_os_str().as_bytes())
+            ));
+        }
+        Ok(())
+    }
+
+    /// Removes it, if everything was restored, and notes in `done` how many things were removed, and how many could not be.
+    pub(super) fn carry_out(
+        &self,
+        app: &App,
+        options: &RestoreOptions,
+        done: &mut Done,
+    ) -> Result<()> {
+        done.deleted = Some(0);
+        if options.dry_run || self.extras.extras.is_empty() {
+            return Ok(());
+        }
+        let problems = done.summary.problems;
+        if problems > 0 {
+            app.output.note(format_args!(
+                "note: nothing was deleted, since {} could not be restored",
+                count(problems)
+            ));
+            return Ok(());
+        }
+        let run = app.run();
+        let removed = remove_extras(&self.extras.extras, &self.target, options, &run);
+        run.take_problems().iter().try_for_each(|problem| app.output.problem(problem))?;
+        let removed = removed?;
+        app.output.say(format_args!("{} deleted", counted(removed, "item")))?;
+        done.deleted = Some(removed);
+        done.summary.problems += run.problem_count();
+        Ok(())
+    }
+}
