@@ -72,7 +72,8 @@ fn a_damaged_block_is_found_with_the_file_that_it_hits() {
     let packs = files_below(&machine.path("repo/packs")).into_iter();
     let tails = files_below(&machine.path("repo/tails")).into_iter();
     let largest = packs.chain(tails).max_by_key(|file| fs::metadata(file).unwrap().len());
-    flip(&largest.unwrap(), 1_500_000);
+    let largest = largest.unwrap();
+    flip(&largest, fs::metadata(&largest).unwrap().len() as usize / 2);
     let work = machine.path("work");
     let said = Outcome::of(&mut drill(&machine, &["--target", text(&work)])).expect(20).stdout;
     assert!(
