@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use holdall_format::{
-    ChunkerName, ObjectId, RepositoryConfig, RepositoryId, SeriesId, SignedContext, Suite, TagToken,
+    ChunkerName, ObjectId, PublicKey, RepositoryConfig, RepositoryId, SeriesId, SignedContext,
+    Suite, TagToken,
 };
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
@@ -68,9 +69,7 @@ impl RepositoryKeys {
 
     /// A short text over owner key and repository id, by which people compare repositories.
     pub fn fingerprint(&self) -> String {
-        let mut hasher = blake3::Hasher::new_derive_key("holdall v1 repository fingerprint");
-        hasher.update(self.owner.public().as_bytes()).update(self.repository.as_bytes());
-        letters::grouped(hasher.finalize().as_bytes(), FINGERPRINT_GROUPS, '-')
+        fingerprint(&self.owner.public(), &self.repository)
     }
 
     /// The keys of object ids.
@@ -236,6 +235,13 @@ impl KeyRing {
     pub fn fingerprint(&self) -> String {
         RepositoryKeys::derive(self).fingerprint()
     }
+}
+
+/// The same text of a repository whose owner's key and id are known.
+pub fn fingerprint(owner: &PublicKey, repository: &RepositoryId) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key("holdall v1 repository fingerprint");
+    hasher.update(owner.as_bytes()).update(repository.as_bytes());
+    letters::grouped(hasher.finalize().as_bytes(), FINGERPRINT_GROUPS, '-')
 }
 
 #[cfg(test)]

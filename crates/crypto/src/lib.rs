@@ -53,7 +53,7 @@ pub use compressible::worth_compressing;
 pub use entropy::{Entropy, SystemEntropy};
 pub use error::CryptoError;
 pub use key_ring::KeyRing;
-pub use keys::{IdKeys, RepositoryKeys};
+pub use keys::{IdKeys, RepositoryKeys, fingerprint};
 pub use labels::{LabelError, find_wrapping, free_label};
 pub use opened::{OpenedBlock, OpenedObject};
 pub use opener::Opener;

@@ -16,7 +16,7 @@ fn hex_value(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-fn parse_hex<const N: usize>(text: &str) -> Result<[u8; N], ParseIdError> {
+pub(crate) fn parse_hex<const N: usize>(text: &str) -> Result<[u8; N], ParseIdError> {
     let refuse = || ParseIdError { found: text.chars().take(80).collect(), expected_digits: 2 * N };
     if text.len() != 2 * N {
         return Err(refuse());

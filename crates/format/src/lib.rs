@@ -22,6 +22,7 @@
 mod block;
 mod block_kind;
 mod config;
+mod erased;
 mod error;
 mod id;
 mod key_epoch;
@@ -43,6 +44,7 @@ mod wrapping;
 pub use block::{Block, BlockHeader, Suite, TAG_BYTES};
 pub use block_kind::BlockKind;
 pub use config::{CONFIG_FILE, ChunkerName, REPOSITORY_MARKER, RepositoryConfig};
+pub use erased::{ERASED_FILE, ERASED_MAX_BYTES, Erased};
 pub use error::FormatError;
 pub use id::{
     BlockName, MachineId, ObjectId, PackName, RecordHash, RepositoryId, SeriesId, SessionId,

@@ -29,6 +29,8 @@ pub enum SignedContext {
     Config,
     /// That a recovery identity is a repository's.
     RecoveryIdentity,
+    /// What stays of an erased repository.
+    Erased,
 }
 
 /// Signs receipts: a server's identity, or the machine itself for an embedded repository.
@@ -51,6 +53,7 @@ impl SignedContext {
             Self::Epoch => "holdall v1 epoch",
             Self::Config => "holdall v1 config",
             Self::RecoveryIdentity => "holdall v1 recovery identity",
+            Self::Erased => "holdall v1 erased",
         };
         [context.as_bytes(), &[0], message].concat()
     }
@@ -65,6 +68,7 @@ impl SignedContext {
             Self::Epoch => "key epoch",
             Self::Config => "repository configuration",
             Self::RecoveryIdentity => "recovery identity",
+            Self::Erased => "erased repository",
         }
     }
 }

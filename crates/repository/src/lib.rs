@@ -47,6 +47,7 @@ mod append;
 #[cfg(feature = "decoders")]
 pub mod decoders;
 mod embedded;
+mod erase;
 #[cfg(test)]
 mod failing_calls;
 mod index;
@@ -69,6 +70,7 @@ mod store;
 mod tails;
 
 pub use embedded::EmbeddedRepository;
+pub use erase::{ErasedFiles, Erasing, erase, erased_in};
 pub use opening::probe::lacking;
 pub use opening::session::Sessions;
 pub use opening::unopened::{

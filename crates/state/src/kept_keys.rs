@@ -62,6 +62,14 @@ impl KeptKeys {
         private_file::replace(&path, &ring.encode())
     }
 
+    /// Keeps a repository's key ring no more.
+    ///
+    /// # Errors
+    /// If its file cannot be removed.
+    pub fn forget(&self, repository: RepositoryId) -> Result<(), StateError> {
+        private_file::remove(&self.folder.join(repository.to_string()))
+    }
+
     /// Keeps the key with which a recovery kit signs in.
     ///
     /// # Errors

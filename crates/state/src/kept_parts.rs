@@ -38,6 +38,14 @@ impl KeptParts {
         }
     }
 
+    /// Keeps what a repository said of itself no more.
+    ///
+    /// # Errors
+    /// If its file cannot be removed.
+    pub fn forget(&self, repository: RepositoryId) -> Result<(), StateError> {
+        private_file::remove(&self.path(repository))
+    }
+
     fn path(&self, repository: RepositoryId) -> PathBuf {
         self.folder.join(repository.to_string())
     }

@@ -101,6 +101,21 @@ pub(crate) fn put_aside(path: &Path) -> Result<PathBuf, StateError> {
     Err(StateError::io(what())(io::ErrorKind::AlreadyExists.into()))
 }
 
+/// Removes a file that may be there; durable when this returns.
+///
+/// # Errors
+/// What the system says.
+pub fn remove(path: &Path) -> Result<(), StateError> {
+    let place = guarded::place(path);
+    match place.remove_file() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => {
+            removed.map_err(StateError::io(format!("cannot remove {}", path.display())))?;
+            Ok(sync_above(&place)?)
+        }
+    }
+}
+
 /// Reads a file of at most `limit_bytes`; `None` if there is none.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ mod completions;
 mod copy;
 mod diff;
 mod dump;
+mod erase;
 mod find;
 mod forget;
 mod history;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Forget(Box<forget::Args>),
     Prune(prune::Args),
     Compact(compact::Args),
+    Erase(erase::Args),
     Lab(lab::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -112,6 +114,7 @@ impl Command {
             Self::Diff(args) => diff::run(&args, app),
             Self::History(args) => history::run(&args, app),
             Self::Restore(args) => restore::run(*args, app),
+            Self::Erase(args) => erase::run(&args, app),
             Self::Dump(args) => dump::run(&args, app),
             Self::Browse(args) => browse::run(&args, app),
             Self::Tag(args) => tag::run(&args, app),

@@ -25,13 +25,16 @@ use holdall_format::{
 };
 use holdall_protocol::{Repair, RepositoryError};
 
+use crate::erase::read_erased;
 use crate::opening::lease::Lease;
 use crate::opening::repository_identity::RecordsOf;
 use crate::opening::wrappings::{SignedSet, put_spare};
 use crate::pack_file::unreadable;
 use crate::records::files;
 use crate::storage::Stored;
-use crate::storage::layout::{Layout, MARKER_FRONT, MARKER_TEXT, generations_in, number_of};
+use crate::storage::layout::{
+    ERASED_MARKER, Layout, MARKER_FRONT, MARKER_TEXT, generations_in, number_of,
+};
 use crate::storage::publish::{damaged, random};
 use crate::storage::retry::split_process_errors;
 
@@ -74,6 +77,8 @@ enum Marker {
     /// That this is a repository of this version.
     Sound,
     Missing,
+    /// That it was erased.
+    Erased(RepositoryError),
     /// A version that is to come.
     Other(RepositoryError),
     Damaged(RepositoryError),
@@ -200,6 +205,7 @@ pub(crate) fn highest_generation(layout: &Layout) -> Result<Option<u64>, Reposit
 pub(crate) fn check_marker(layout: &Layout) -> Result<(), RepositoryError> {
     match read_marker(layout)? {
         Marker::Sound => Ok(()),
+        Marker::Erased(error) => Err(error),
         _ => ClearParts::read(layout).map(drop),
     }
 }
@@ -211,6 +217,7 @@ fn check_marker_beside(
 ) -> Result<(), RepositoryError> {
     let reason = match read_marker(layout)? {
         Marker::Sound => return Ok(()),
+        Marker::Erased(error) => return Err(error),
         Marker::Missing if is_spared => "it is missing".to_owned(),
         Marker::Missing if holds_records(layout)? => "it is missing beside backups".to_owned(),
         Marker::Missing => return Err(layout.no_repository()),
@@ -227,6 +234,9 @@ fn read_marker(layout: &Layout) -> Result<Marker, RepositoryError> {
     let is_no_folder = |error: &io::Error| error.kind() == io::ErrorKind::NotADirectory;
     Ok(match split_process_errors(path.read_limited(MARKER_MAX_BYTES))? {
         Ok(Some(text)) if text == MARKER_TEXT.as_bytes() => Marker::Sound,
+        Ok(Some(text)) if text == ERASED_MARKER.as_bytes() => {
+            Marker::Erased(layout.no_repository_since(read_erased(layout)?))
+        }
         Ok(Some(text)) => match version_of(&text) {
             Some(found) => {
                 let what = "the repository";

@@ -3,12 +3,13 @@
 use holdall_format::RepositoryConfig;
 use holdall_protocol::{NewRepository, RepositoryError};
 
+use crate::erase::read_erased;
 use crate::opening::clear_parts::holds_records;
 use crate::opening::lease::{Access, Lease};
 use crate::opening::open::make_folders;
 use crate::opening::probe::probe;
 use crate::opening::wrappings::{SignedSet, put_spare};
-use crate::storage::layout::{Layout, MARKER_TEXT, generations_in};
+use crate::storage::layout::{Layout, MARKER_TEXT, generations_in, since};
 use crate::storage::publish::{Published, damaged, make_private_dirs, names_in};
 
 /// Makes a repository. The marker comes last: without it there is none, and what an earlier attempt
@@ -54,6 +55,14 @@ const BACKUPS_THERE: &str =
 
 /// A repository is not made where there is one.
 fn refuse_if_used(layout: &Layout) -> Result<(), RepositoryError> {
+    if let Some(erased) = read_erased(layout)? {
+        let reason = format!(
+            "the repository at {} was erased{}, and none begins anew there: name another folder, or remove that one",
+            layout.place(),
+            since(Some(erased))
+        );
+        return Err(RepositoryError::Refused { reason });
+    }
     if layout.marker().is_there()? || !generations_in(&layout.spares())?.is_empty() {
         return Err(RepositoryError::AlreadyExists { place: layout.place() });
     }

@@ -26,16 +26,18 @@
 //!     scrubbed                  how far the keeper has read everything again
 //!     sessions/<session>        sessions that have not lapsed
 //!     tmp/                      files that are not published yet
+//!     erased                    beside marker and lock alone: what stays of a repository that was erased
 //! ```
 
 use std::path::Path;
 use std::sync::Arc;
 
 use holdall_format::{
-    BlockKind, CONFIG_FILE, PackName, REPOSITORY_MARKER, RecordHash, SessionId, record_file,
+    BlockKind, CONFIG_FILE, Erased, PackName, REPOSITORY_MARKER, RecordHash, SessionId, record_file,
 };
 use holdall_protocol::RepositoryError;
 use holdall_sys::{PathBeneath, Root};
+use jiff::Timestamp;
 
 #[cfg(test)]
 use crate::storage::memory::MemoryStorage;
@@ -46,6 +48,8 @@ use crate::storage::{DirStorage, Landed, Stored};
 pub(crate) const MARKER_FRONT: &str = "holdall repository, version ";
 /// What the marker file says.
 pub(crate) const MARKER_TEXT: &str = "holdall repository, version 1\n";
+/// What it says of a repository that was erased: a version that no client goes on with.
+pub(crate) const ERASED_MARKER: &str = "holdall repository, version 2\n";
 
 const QUARANTINE: &str = "quarantine";
 
@@ -266,6 +270,19 @@ impl Layout {
     pub(crate) fn no_repository(&self) -> RepositoryError {
         RepositoryError::NoRepository { place: self.place() }
     }
+
+    /// The same of one that was erased then, if that is known.
+    pub(crate) fn no_repository_since(&self, erased: Option<Erased>) -> RepositoryError {
+        let place = format!("{}, which was erased{}", self.place(), since(erased));
+        RepositoryError::NoRepository { place }
+    }
+}
+
+/// When a repository was erased, in words.
+pub(crate) fn since(erased: Option<Erased>) -> String {
+    let time = erased.and_then(|erased| i64::try_from(erased.erased_s).ok());
+    let time = time.and_then(|seconds| Timestamp::from_second(seconds).ok());
+    time.map(|time| format!(" on {}", time.strftime("%Y-%m-%d"))).unwrap_or_default()
 }
 
 /// How something of a pack is found in a folder with one folder for each first byte.

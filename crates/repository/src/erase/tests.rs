@@ -1,0 +1,122 @@
+//! What stays of a repository that is erased, also where that was interrupted.
+
+use std::cell::Cell;
+use std::fs;
+
+use holdall_format::RepositoryId;
+use holdall_protocol::contract::{Forge, TestKey};
+
+use super::*;
+use crate::Store;
+
+const MACHINE: holdall_format::MachineId = holdall_format::MachineId::from_bytes([3; 16]);
+
+/// A repository with files of some sizes beside what it has by itself.
+struct World {
+    temp: tempfile::TempDir,
+    key: TestKey,
+}
+
+impl World {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let world = Self { temp, key: TestKey::from_seed(&[7; 32]) };
+        let forge = Forge::new(1, MACHINE, &[8; 32]);
+        Store::create(&world.dir(), &forge.new_repository()).unwrap();
+        for (name, bytes) in [("packs/00/a", 3 << 20), ("packs/01/b", 1), ("records/c", 0)] {
+            let path = world.dir().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, vec![7; bytes]).unwrap();
+        }
+        world
+    }
+
+    fn dir(&self) -> std::path::PathBuf {
+        self.temp.path().join("repository")
+    }
+
+    /// What stays, as of an owner who has that key.
+    fn text(&self, erased_s: u64) -> String {
+        let repository = RepositoryId::from_bytes([1; 16]);
+        let erased = Erased { repository, owner: self.key.public(), erased_s };
+        erased.encode(|context, message| self.key.sign(context, message))
+    }
+
+    fn erase(
+        &self,
+        text: &str,
+        told: &dyn Fn(u64),
+        interrupt: &AtomicBool,
+    ) -> Result<ErasedFiles, RepositoryError> {
+        erase(&self.dir(), text, &Erasing { passes: 2, interrupt, told })
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(self.dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+const STAYS: [&str; 3] = ["erased", "holdall-repository", "lock"];
+
+#[test]
+fn nothing_stays_but_what_says_so_and_no_repository_begins_anew_there() {
+    let world = World::new();
+    let mut pack = File::open(world.dir().join("packs/00/a")).unwrap();
+    let written = Cell::new(0);
+    let told = |bytes| written.set(written.get() + bytes);
+    let done = world.erase(&world.text(1000), &told, &AtomicBool::new(false)).unwrap();
+    assert!(done.files > 5 && done.bytes > 3 << 20, "{done:?}");
+    assert_eq!(written.get(), 2 * done.bytes);
+    assert_eq!(world.names(), STAYS);
+    let mut left = Vec::new();
+    std::io::Read::read_to_end(&mut pack, &mut left).unwrap();
+    assert_eq!(left.len(), 3 << 20);
+    assert!(!left.windows(16).any(|sixteen| sixteen == [7; 16]), "what was there is overwritten");
+
+    assert_eq!(erased_in(&world.dir()).unwrap().unwrap().erased_s, 1000);
+    let forge = Forge::new(1, MACHINE, &[8; 32]);
+    let again = Store::create(&world.dir(), &forge.new_repository()).unwrap_err();
+    assert!(again.to_string().contains("was erased on 1970-01-01"), "{again}");
+    let opened = crate::recovery_identities_in(&world.dir()).unwrap_err();
+    assert!(
+        matches!(&opened, RepositoryError::NoRepository { place } if place.contains("erased")),
+        "{opened}"
+    );
+}
+
+#[test]
+fn whoever_is_interrupted_goes_on_and_nothing_can_be_opened_meanwhile() {
+    let world = World::new();
+    let stop = AtomicBool::new(false);
+    // Behind what opens it, which has some kilobytes.
+    let told = |bytes: u64| stop.store(bytes > 100_000, Ordering::Relaxed);
+    let ended = world.erase(&world.text(1000), &told, &stop).unwrap_err();
+    assert!(matches!(ended, RepositoryError::Interrupted), "{ended}");
+    assert!(world.names().iter().any(|name| name == "packs"));
+    for gone in ["wrappings", "spare", "config"] {
+        assert!(!world.dir().join(gone).exists(), "{gone}");
+    }
+    let opened = crate::recovery_identities_in(&world.dir()).unwrap_err();
+    assert!(matches!(&opened, RepositoryError::NoRepository { .. }), "{opened}");
+    world.erase(&world.text(2000), &|_| (), &AtomicBool::new(false)).unwrap();
+    assert_eq!(world.names(), STAYS);
+    assert_eq!(erased_in(&world.dir()).unwrap().unwrap().erased_s, 1000, "since the first time");
+}
+
+#[test]
+fn a_link_is_removed_and_what_it_points_to_stays() {
+    let world = World::new();
+    let elsewhere = world.temp.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("mine"), "mine").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, world.dir().join("packs/02")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("mine"), world.dir().join("records/mine")).unwrap();
+    world.erase(&world.text(1000), &|_| (), &AtomicBool::new(false)).unwrap();
+    assert_eq!(world.names(), STAYS);
+    assert_eq!(fs::read(elsewhere.join("mine")).unwrap(), b"mine");
+}
