@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::{packages, pebble};
+use crate::{fresh_debian, packages, pebble};
 
 /// A program that tests call, and the Debian package that has it.
 struct Component {
@@ -13,7 +13,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 23] = [
+const COMPONENTS: [Component; 25] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -37,6 +37,8 @@ const COMPONENTS: [Component; 23] = [
     Component { program: "ip", package: "iproute2" },
     Component { program: "cc", package: "gcc" },
     Component { program: "iperf3", package: "iperf3" },
+    Component { program: "dpkg-deb", package: "dpkg" },
+    Component { program: "debootstrap", package: "debootstrap" },
 ];
 
 /// A module of the system's Python that tests import, and the Debian package that has it.
@@ -75,6 +77,9 @@ pub(crate) fn ensure() -> Result<()> {
     lacking.extend(packages::ensure());
     if !pebble::ensure() {
         lacking.push(format!("go install {}", pebble::MODULE));
+    }
+    if !fresh_debian::ensure() {
+        lacking.push("debootstrap, as root".to_owned());
     }
     if lacking.is_empty() {
         return Ok(());

@@ -14,6 +14,7 @@ mod bench;
 mod circles;
 mod components;
 mod deny;
+mod fresh_debian;
 mod fuzz;
 mod layers;
 mod named_tests;
