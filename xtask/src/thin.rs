@@ -26,7 +26,13 @@ const RULES: [Rule; 3] = [
         words: &["Deserialize", "serde_json::from_", "serde_json::to_", ".encode(", "::decode("],
         meaning: "a format belongs to the crate that keeps what has it",
         // The settings that people write, and the lines of `--json`.
-        still: &["config.rs", "terminal/output.rs"],
+        still: &[
+            "config/agent.rs",
+            "config/set.rs",
+            "config/settings.rs",
+            "config/time_span.rs",
+            "terminal/output.rs",
+        ],
     },
     Rule {
         words: &[
@@ -53,6 +59,7 @@ const FROM_ELSEWHERE: &[&str] = &[
     "clap",
     "clap_complete",
     "clap_mangen",
+    "strsim",
     "toml",
     "jiff",
     // The terminal, and words and lines for it.

@@ -12,7 +12,7 @@ use holdall_protocol::WireMeter;
 use holdall_state::{Identity, Pairings};
 use tempfile::TempDir;
 
-use crate::config::{Folders, Settings, below_home, repository_below_home};
+use crate::config::{FILE, Folders, Settings, below_home, repository_below_home};
 use crate::exit::{Exit, KnownNames, Refusal, hint_of, is_forbidden};
 use crate::secrets::password::{PASSWORD, Passwords};
 use crate::terminal::interrupt::Interrupt;
@@ -26,7 +26,7 @@ pub(crate) const EVERY_COMMAND: &str = "Options of every command";
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GlobalArgs {
-    /// The repository: a directory, or https://HOST:PORT/NAME [default: the paired one]
+    /// The repository: a directory, https://HOST:PORT/NAME, or a name of `config.toml` [default: the paired one]
     #[arg(
         short,
         // Commands have a `repository` of their own.
@@ -102,7 +102,7 @@ fn there(file: &Path) -> Result<()> {
 /// The repository that the environment or `config.toml` names, which comes before the paired one.
 #[derive(Clone)]
 pub(crate) struct Preset {
-    /// As it is named there.
+    /// Where it is.
     pub(crate) repository: String,
     /// The variable, or the file.
     pub(crate) named_by: String,
@@ -119,9 +119,14 @@ impl Preset {
             }
             _ => Ok(settings.repository.clone().map(|repository| Self {
                 repository,
-                named_by: folders.config.join("config.toml").display().to_string(),
+                named_by: folders.config.join(FILE).display().to_string(),
             })),
         }
+    }
+
+    /// With the place of a repository that is called by a name.
+    fn in_place(self, settings: &Settings) -> Self {
+        Self { repository: settings.place_of(&self.repository), ..self }
     }
 }
 
@@ -144,6 +149,8 @@ pub(crate) struct App {
     typed: Option<String>,
     /// What is used where nothing is typed, if something says so.
     preset: Option<Preset>,
+    /// What `config.toml` says.
+    settings: Arc<Settings>,
     /// The worst exit code of what was met and did not keep the command from going on.
     met: Arc<AtomicU8>,
     /// What the connections count that its runs use.
@@ -164,7 +171,7 @@ impl App {
     pub(crate) fn new(args: GlobalArgs, output: Output) -> Result<Self> {
         let folders = Folders::from_environment()?;
         let settings = Settings::read(&folders.config)?;
-        Self::with_settings(args, output, folders, &settings)
+        Self::with_settings(args, output, folders, settings)
     }
 
     /// The same for a command that goes on without settings that cannot be read.
@@ -176,14 +183,14 @@ impl App {
         let read = Settings::read(&folders.config);
         let damaged_settings = read.as_ref().err().map(ToString::to_string);
         let settings = read.unwrap_or_default();
-        Ok(Self { damaged_settings, ..Self::with_settings(args, output, folders, &settings)? })
+        Ok(Self { damaged_settings, ..Self::with_settings(args, output, folders, settings)? })
     }
 
     fn with_settings(
         args: GlobalArgs,
         output: Output,
         mut folders: Folders,
-        settings: &Settings,
+        settings: Settings,
     ) -> Result<Self> {
         folders.refuse_links_of_others()?;
         let place_of_cache = folders.cache.clone();
@@ -200,10 +207,12 @@ impl App {
             .flatten()
             .try_for_each(|file| there(file))?;
         let interrupt = Interrupt::install().context(SIGNALS)?;
-        let password_file = args.password_file.as_deref();
-        let passwords = Passwords::new(PASSWORD, password_file, settings, &interrupt)?;
-        let preset = Preset::of(settings, &folders)?;
+        let preset = Preset::of(&settings, &folders)?;
         let typed = args.repository.filter(|_| args.is_repository_typed);
+        let named = typed.as_deref().or(preset.as_ref().map(|preset| &*preset.repository));
+        let by_settings = settings.password_of(named);
+        let password_file = args.password_file.as_deref();
+        let passwords = Passwords::new(PASSWORD, password_file, &by_settings, &interrupt)?;
         if typed.as_deref() == Some("") {
             return Err(Refusal::new(Exit::Usage, "the repository that -r names is empty")
                 .hint("leave -r out if the default repository is meant")
@@ -223,8 +232,9 @@ impl App {
             own_key,
             fingerprint,
             interrupt,
-            typed,
-            preset,
+            typed: typed.map(|name| settings.place_of(&name)),
+            preset: preset.map(|preset| preset.in_place(&settings)),
+            settings: Arc::new(settings),
             met: Arc::default(),
             met_first: Arc::default(),
             damaged_settings: None,
@@ -248,6 +258,7 @@ impl App {
             interrupt,
             typed: None,
             preset: None,
+            settings: Arc::default(),
             met: Arc::default(),
             wire: WireMeter::default(),
             met_first: Arc::default(),
@@ -269,6 +280,7 @@ impl App {
             interrupt: self.interrupt.clone(),
             typed: None,
             preset: None,
+            settings: Arc::default(),
             met: Arc::clone(&self.met),
             wire: self.wire.clone(),
             met_first: Arc::clone(&self.met_first),
@@ -287,6 +299,15 @@ impl App {
         Self { output: other.output.clone(), ..self }
     }
 
+    /// The same with the repository that a set names, unless one was typed.
+    pub(crate) fn with_repository(&self, name: &str) -> Self {
+        if self.typed.is_some() {
+            return self.clone();
+        }
+        let passwords = self.passwords.or_by(&self.settings.password_of(Some(name)));
+        Self { typed: Some(self.settings.place_of(name)), passwords, ..self.clone() }
+    }
+
     /// The same with another repository and what opens that.
     pub(crate) fn at(
         &self,
@@ -303,6 +324,7 @@ impl App {
             interrupt: self.interrupt.clone(),
             typed: Some(repository.to_owned()),
             preset: None,
+            settings: Arc::clone(&self.settings),
             met: Arc::clone(&self.met),
             wire: self.wire.clone(),
             met_first: Arc::clone(&self.met_first),
@@ -374,6 +396,11 @@ impl App {
     /// If the state cannot be read.
     pub(crate) fn pairings(&self) -> Result<Pairings> {
         Ok(Pairings::read(&self.folders.state)?)
+    }
+
+    /// What `config.toml` says.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Why `config.toml` was left out, if it was.

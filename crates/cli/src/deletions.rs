@@ -7,7 +7,7 @@ use anyhow::Result;
 use holdall_protocol::{AdminToken, Announced, WaitingDeletion};
 
 use crate::app::App;
-use crate::config::Settings;
+use crate::config::PasswordSettings;
 use crate::exit::{Exit, Refusal};
 use crate::opening::keeper::Keeper;
 use crate::secrets::password::{ADMIN_TOKEN, Passwords};
@@ -30,7 +30,8 @@ impl TokenArgs {
     /// If the place that was named does not yield one, or something else.
     pub(crate) fn read(&self, interrupt: &Interrupt) -> Result<Option<AdminToken>> {
         let file = self.admin_token_file.as_deref();
-        let given = Passwords::new(ADMIN_TOKEN, file, &Settings::default(), interrupt)?.given()?;
+        let given =
+            Passwords::new(ADMIN_TOKEN, file, &PasswordSettings::default(), interrupt)?.given()?;
         let Some(text) = given else { return Ok(None) };
         let token = AdminToken::from_text(&text).ok_or_else(|| {
             Refusal::new(Exit::Usage, "this is not an administrator's token")

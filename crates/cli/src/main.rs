@@ -26,6 +26,7 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use holdall_format::OneLine;
+use holdall_sys::supervisor;
 
 use crate::app::{App, GlobalArgs};
 use crate::arguments::parts;
@@ -68,6 +69,9 @@ fn read_arguments() -> Result<(Cli, ArgMatches), clap::Error> {
 }
 
 fn main() -> ExitCode {
+    if let Some(words) = supervisor::command_to_supervise(std::env::args_os()) {
+        return ExitCode::from(supervisor::supervise(&words));
+    }
     // Keys are in memory. Where it cannot be said, everything else works.
     let _ = holdall_sys::limits::refuse_core_files();
     // What it makes for itself it can use, whatever its umask says of others.

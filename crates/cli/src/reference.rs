@@ -19,7 +19,7 @@ Every command, option, exit code, environment variable and file. It is made from
 ";
 
 /// The variables that holdall reads, as the page lists them.
-const VARIABLES: [(&str, &str); 31] = [
+const VARIABLES: [(&str, &str); 34] = [
     ("HOLDALL_REPOSITORY", "The repository, as `-r`."),
     ("HOLDALL_PASSWORD", "The password."),
     ("HOLDALL_PASSWORD_FILE", "A file that holds the password, as `--password-file`."),
@@ -59,6 +59,9 @@ const VARIABLES: [(&str, &str); 31] = [
         "XDG_DATA_HOME",
         "The folder in which a user's server keeps its data, if not `~/.local/share`.",
     ),
+    ("HOLDALL_SET", "Set for the hooks of a set: its name."),
+    ("HOLDALL_RESULT", "Set for the hooks after a backup: its exit code."),
+    ("HOLDALL_MESSAGE", "Set for the hooks after a backup: what went wrong, or nothing."),
     ("NO_COLOR", "Uses no colours if it is not empty, as `--no-color`."),
 ];
 /// Those that libraries and systemd read or set.
@@ -160,9 +163,23 @@ fn exit_codes(page: &mut String) {
 fn files(page: &mut String) {
     *page += "\n## Files\n\n### Configuration: `~/.config/holdall/config.toml`\n\n";
     *page += "| key | what it does |\n| --- | --- |\n";
-    for (field, meaning) in documented(include_str!("config.rs"), "struct Settings") {
-        let name = field.trim_start_matches("pub(crate) ").split(':').next().unwrap();
-        let _ = writeln!(page, "| `{name}` | {meaning} |");
+    let (settings, set, agent) = (
+        include_str!("config/settings.rs"),
+        include_str!("config/set.rs"),
+        include_str!("config/agent.rs"),
+    );
+    for (source, head, table) in [
+        (settings, "struct Settings", ""),
+        (settings, "struct NamedRepository", "repositories.NAME."),
+        (set, "struct Set", "sets.NAME."),
+        (set, "struct Hooks", "sets.NAME.hooks."),
+        (agent, "struct AgentSettings", "agent."),
+    ] {
+        for (field, meaning) in documented(source, &format!("{head} {{")) {
+            let name = field.trim_start_matches("pub(crate) ").split(':').next().unwrap();
+            let name = name.trim_start_matches("r#");
+            let _ = writeln!(page, "| `{table}{name}` | {meaning} |");
+        }
     }
     *page += "\n### State: `~/.local/state/holdall`\n\nOnly their owner may read them. Losing them loses access, unless there is a recovery kit.\n\n";
     *page += "| file | what it holds |\n| --- | --- |\n";

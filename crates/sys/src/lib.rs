@@ -37,8 +37,8 @@ pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{
     aligned, cpu, disk, guarded, heap, host, limits, listing, lock, memory, metadata, mounts,
-    page_cache, pipe, process, raw_file, reading, removal, ring, sparse, stat, tcp, thread, users,
-    xattr,
+    page_cache, pipe, process, raw_file, reading, removal, ring, sparse, stat, supervisor, tcp,
+    thread, users, xattr,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{

@@ -118,8 +118,19 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if args.dry_run {
         return back_up(args, app, &mut RunEnd::default(), &mut ToTell::default());
     }
+    run_after(args, app, &|| Ok(()))
+}
+
+/// Backs up after `before`, which is part of the run: if it fails, so does the backup, for status and for the server too.
+///
+/// # Errors
+/// Those of `before` and of the backup.
+pub(crate) fn run_after(args: &Args, app: &App, before: &dyn Fn() -> Result<()>) -> Result<Exit> {
     let backed_up = reported(app, |to_tell| {
-        noted(app, RunKind::Backup, &args.paths, |end| back_up(args, app, end, to_tell))
+        noted(app, RunKind::Backup, &args.paths, |end| {
+            before()?;
+            back_up(args, app, end, to_tell)
+        })
     });
     backed_up.map_err(with_way_on)
 }

@@ -1,6 +1,7 @@
 //! The subcommands, one file each: arguments whose documentation is the help, then `run`.
 
 mod admin;
+mod agent;
 pub(crate) mod backup;
 mod browse;
 mod check;
@@ -26,6 +27,7 @@ mod prune;
 mod reporting;
 pub(crate) mod restore;
 mod serve;
+mod set_backup;
 mod snapshots;
 mod stats;
 mod status;
@@ -50,6 +52,7 @@ pub(crate) enum Command {
     Pair(pair::Args),
     Admin(admin::Args),
     Backup(Box<backup::Args>),
+    Agent(agent::Args),
     Snapshots(snapshots::Args),
     Stats(stats::Args),
     Status(status::Args),
@@ -106,6 +109,7 @@ impl Command {
             Self::Pair(args) => pair::run(&args, app),
             Self::Admin(args) => admin::run(args, app),
             Self::Backup(args) => backup::run(&args, app),
+            Self::Agent(args) => agent::run(&args, app),
             Self::Snapshots(args) => snapshots::run(&args, app),
             Self::Stats(args) => stats::run(&args, app),
             Self::Status(args) => status::run(&args, app),

@@ -6,7 +6,6 @@ use anyhow::Result;
 use holdall_engine::UnlockedRepository;
 
 use crate::app::App;
-use crate::config::Settings;
 use crate::config::{below_home, repository_below_home};
 use crate::exit::{self, Exit, Refusal};
 use crate::opening::open::{self, Patience};
@@ -38,12 +37,16 @@ impl SecondKey {
     /// # Errors
     /// As for [`open::access`], said of that repository.
     pub(crate) fn open(&self, app: &App, name: &str, patience: Patience) -> Result<Second> {
-        let passwords = self.from_password_file.as_deref();
-        let passwords =
-            Passwords::new(FROM_PASSWORD, passwords, &Settings::default(), &app.interrupt)?;
+        let (settings, passwords) = (app.settings(), self.from_password_file.as_deref());
+        let passwords = Passwords::new(
+            FROM_PASSWORD,
+            passwords,
+            &settings.own_password_of(name),
+            &app.interrupt,
+        )?;
         let own_key = self.from_identity.as_ref().filter(|file| !file.as_os_str().is_empty());
         let own_key = own_key.map(|file| below_home(file)).transpose()?;
-        let name = &repository_below_home(name.to_owned())?;
+        let name = &repository_below_home(settings.place_of(name))?;
         let app = app.at(name, passwords, own_key);
         let access = open::access_with(&app, patience).map_err(|error| about(error, name))?;
         Ok(Second { app, access, name: name.to_owned() })

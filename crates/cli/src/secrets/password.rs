@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 use zeroize::Zeroizing;
 
-use crate::config::{Settings, below_home};
+use crate::config::{PasswordSettings, below_home};
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::secrets::password_text::{PASSWORD_MAX_BYTES, checked, not_utf8, oddity, read, text_of};
 use crate::terminal::interrupt::Interrupt;
@@ -28,6 +28,13 @@ enum Source {
     File(PathBuf),
     Command(String),
     Variable(Zeroizing<String>),
+}
+
+impl Source {
+    fn of_settings(settings: &PasswordSettings) -> Option<Self> {
+        let file = settings.file.clone().map(Self::File);
+        file.or_else(|| settings.command.clone().map(Self::Command))
+    }
 }
 
 /// Which password is meant, by the names of what gives it.
@@ -70,6 +77,8 @@ pub(crate) const ADMIN_TOKEN: Names =
 pub(crate) struct Passwords {
     names: Names,
     source: Option<Source>,
+    /// Whether neither flag nor environment gave it.
+    is_by_settings: bool,
     interrupt: Interrupt,
 }
 
@@ -81,7 +90,7 @@ impl Passwords {
     pub(crate) fn new(
         names: Names,
         flag: Option<&Path>,
-        settings: &Settings,
+        settings: &PasswordSettings,
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let variable = |end: &str| variable(&format!("{}{end}", names.variable));
@@ -93,17 +102,25 @@ impl Passwords {
             Some(Source::Command(command))
         } else if let Some(password) = variable("")? {
             Some(Source::Variable(checked(&password, names.what, names.variable)?))
-        } else if let Some(file) = &settings.password_file {
-            Some(Source::File(file.clone()))
         } else {
-            settings.password_command.clone().map(Source::Command)
+            None
         };
-        Ok(Self { names, source, interrupt: interrupt.clone() })
+        let is_by_settings = source.is_none();
+        let source = source.or_else(|| Source::of_settings(settings));
+        Ok(Self { names, source, is_by_settings, interrupt: interrupt.clone() })
+    }
+
+    /// The same with other settings, where neither flag nor environment says anything.
+    pub(crate) fn or_by(&self, settings: &PasswordSettings) -> Self {
+        match self.is_by_settings {
+            true => Self { source: Source::of_settings(settings), ..self.clone() },
+            false => self.clone(),
+        }
     }
 
     /// From nowhere but the terminal.
     pub(crate) fn none(interrupt: &Interrupt) -> Self {
-        Self { names: PASSWORD, source: None, interrupt: interrupt.clone() }
+        Self { names: PASSWORD, source: None, is_by_settings: false, interrupt: interrupt.clone() }
     }
 
     /// The password, if it can be had without asking at the terminal.
@@ -391,7 +408,7 @@ mod tests {
     fn what_can_not_be_had_is_called_what_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let given = |names, file: &Path| {
-            let settings = Settings::default();
+            let settings = PasswordSettings::default();
             let passwords = Passwords::new(names, Some(file), &settings, &Interrupt::default());
             passwords.unwrap().given().unwrap_err().to_string()
         };
@@ -404,8 +421,10 @@ mod tests {
 
     #[test]
     fn the_flag_comes_before_the_settings() {
-        let settings =
-            Settings { password_command: Some("echo settings".into()), ..Settings::default() };
+        let settings = PasswordSettings {
+            command: Some("echo settings".into()),
+            ..PasswordSettings::default()
+        };
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         std::fs::write(&file, "flag").unwrap();

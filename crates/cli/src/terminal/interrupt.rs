@@ -39,6 +39,8 @@ pub(crate) struct Interrupt {
     flag: Arc<AtomicBool>,
     /// Whether the first signal ends the process.
     at_once: Arc<AtomicBool>,
+    /// Whether something is to be done after a signal, too.
+    is_followed: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -84,7 +86,14 @@ impl Interrupt {
 
     /// Says whether the first signal from now on ends the process, as somebody is waited for.
     pub(crate) fn ends_at_once(&self, at_once: bool) {
-        self.at_once.store(at_once, Ordering::SeqCst);
+        let is_followed = self.is_followed.load(Ordering::SeqCst);
+        self.at_once.store(at_once && !is_followed, Ordering::SeqCst);
+    }
+
+    /// From now on the first signal never ends the process, since something is to be done after it.
+    pub(crate) fn is_followed_by_work(&self) {
+        self.is_followed.store(true, Ordering::SeqCst);
+        self.ends_at_once(false);
     }
 
     /// # Errors

@@ -97,6 +97,7 @@ mod second;
 mod server_identity;
 mod server_log;
 mod sessions;
+mod sets;
 mod share;
 mod short_calls;
 mod silent;

@@ -28,6 +28,7 @@ pub mod removal;
 pub mod ring;
 pub mod sparse;
 pub mod stat;
+pub mod supervisor;
 pub(crate) mod target;
 pub mod tcp;
 mod tcp_peer;

@@ -131,7 +131,7 @@ fn started(number: u32) -> io::Result<u64> {
 }
 
 /// Whether a process does nothing any more but wait for whoever started it to ask how it ended.
-fn is_zombie(stat: &str) -> bool {
+pub(super) fn is_zombie(stat: &str) -> bool {
     stat_word(stat, STATE) == Some("Z")
 }
 

@@ -1,14 +1,13 @@
-//! Where the configuration, the state and the cache are, and what `config.toml` says.
+//! Where the configuration, the state and the cache are.
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use holdall_engine::make_private;
 use holdall_sys::{guarded, users};
-use serde::Deserialize;
 use tempfile::TempDir;
 
 use crate::exit::{Exit, Refusal};
@@ -164,6 +163,14 @@ pub(crate) fn below_home(path: &Path) -> Result<PathBuf, Refusal> {
     }
 }
 
+/// A repository's name with the home folder in the place of a `~` at its beginning.
+///
+/// # Errors
+/// As for [`below_home`].
+pub(crate) fn repository_below_home(name: String) -> Result<String, Refusal> {
+    Ok(below_home(Path::new(&name))?.into_os_string().into_string().unwrap_or(name))
+}
+
 /// Where a server keeps its data if nothing else is said.
 ///
 /// # Errors
@@ -176,73 +183,6 @@ pub(crate) fn default_data() -> Result<PathBuf, Refusal> {
         .or_else(|| home().map(|home| home.join(".local/share")))
         .map(|folder| folder.join("holdall"))
         .ok_or_else(|| Refusal::new(Exit::Usage, "no home folder is set").hint("give --data DIR"))
-}
-
-/// What `config.toml` may say. Flags and environment come before it.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Settings {
-    /// As `-r`.
-    pub(crate) repository: Option<String>,
-    /// As `--password-file`.
-    pub(crate) password_file: Option<PathBuf>,
-    /// As `HOLDALL_PASSWORD_COMMAND`.
-    pub(crate) password_command: Option<String>,
-}
-
-impl Settings {
-    /// Reads `config.toml`; without one, nothing is set.
-    ///
-    /// # Errors
-    /// [`Refusal`] if it cannot be read or says something unknown.
-    pub(crate) fn read(config: &Path) -> Result<Self, Refusal> {
-        let file = config.join("config.toml");
-        let refuse = |reason: String| {
-            Refusal::new(Exit::Usage, format!("{}: {}", file.display(), reason.trim_end()))
-                .hint("correct the file, or move it away: everything in it can be given otherwise")
-        };
-        match read_settings(&file) {
-            Ok(text) => match toml::from_str::<Self>(&text) {
-                Ok(settings) => settings.below_home(),
-                Err(error) => Err(refuse(in_words(&text, &error))),
-            },
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(Refusal { exit: Exit::Failed, ..refuse(error.to_string()) }),
-        }
-    }
-}
-
-/// The most that settings may have.
-const SETTINGS_MAX_BYTES: u64 = 1 << 20;
-
-fn read_settings(file: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    let file = holdall_sys::raw_file::open_regular(file)?;
-    file.take(SETTINGS_MAX_BYTES).read_to_string(&mut text)?;
-    Ok(text)
-}
-
-impl Settings {
-    /// With the home folder in the place of each `~`: no shell reads that file.
-    fn below_home(self) -> Result<Self, Refusal> {
-        let repository = self.repository.map(repository_below_home).transpose()?;
-        let password_file = self.password_file.map(|file| below_home(&file)).transpose()?;
-        Ok(Self { repository, password_file, ..self })
-    }
-}
-
-/// A repository's name with the home folder in the place of a `~` at its beginning.
-///
-/// # Errors
-/// As for [`below_home`].
-pub(crate) fn repository_below_home(name: String) -> Result<String, Refusal> {
-    Ok(below_home(Path::new(&name))?.into_os_string().into_string().unwrap_or(name))
-}
-
-/// What is wrong with a text, in one line.
-fn in_words(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|wrong| text.get(..wrong.start)).unwrap_or_default();
-    format!("line {}: {}", before.matches('\n').count() + 1, error.message())
 }
 
 #[cfg(test)]
@@ -275,16 +215,5 @@ mod tests {
         assert_eq!(relative.config, Path::new("/h/.config/holdall"));
         folders(&[]).unwrap_err();
         folders(&[("HOME", "h")]).unwrap_err();
-    }
-
-    #[test]
-    fn a_setting_that_nobody_knows_is_refused_by_name() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Settings::read(folder.path()).unwrap(), Settings::default());
-        let file = folder.path().join("config.toml");
-        std::fs::write(&file, "repository = \"/backup\"\n").unwrap();
-        assert_eq!(Settings::read(folder.path()).unwrap().repository.as_deref(), Some("/backup"));
-        std::fs::write(&file, "repo = \"/backup\"\n").unwrap();
-        assert!(Settings::read(folder.path()).unwrap_err().message.contains("repo"));
     }
 }

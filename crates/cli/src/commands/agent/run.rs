@@ -1,0 +1,48 @@
+//! `holdall agent run`: one backup of one set, now.
+
+use anyhow::Result;
+
+use super::hooks;
+use crate::app::App;
+use crate::commands::{backup, set_backup};
+use crate::config::{FILE, Set};
+use crate::exit::{Exit, Refusal};
+
+/// Backs up a set of config.toml now, with its hooks
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall agent run home
+
+It runs the hook `before`, then what `holdall backup` does with the options of the set, then `after` or `failed`, and \
+`finally` in any case. If `before` fails, nothing is backed up. -r and --password-file come before what the set says.
+
+Exit codes: 0 done, 1 failed (nothing committed), or the hook `before` did, 2 wrong usage, or no such set, 3 done, but some \
+sources could not be read, or another hook failed, 10 no such repository, 11 repository in use, 12 wrong password, 13 not \
+allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
+pub(crate) struct Args {
+    /// The name of a set: `[sets.NAME]` in config.toml
+    set: String,
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let set = find(app, &args.set)?;
+    let backup = set_backup::arguments(&args.set, set)?;
+    let app = &match &set.repository {
+        Some(repository) => app.with_repository(repository),
+        None => app.clone(),
+    };
+    hooks::around(app, &args.set, &set.hooks, |before| backup::run_after(&backup, app, before))
+}
+
+fn find<'a>(app: &'a App, name: &str) -> Result<&'a Set, Refusal> {
+    let sets = &app.settings().sets;
+    sets.get(name).ok_or_else(|| {
+        let file = app.folders.config.join(FILE);
+        let known = sets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let hint = match &known[..] {
+            "" => format!("it has none: write [sets.{name}] into it; `holdall config generate` prints an example"),
+            known => format!("it has {known}"),
+        };
+        Refusal::new(Exit::Usage, format!("{} has no set {name}", file.display())).hint(hint)
+    })
+}
