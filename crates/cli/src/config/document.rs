@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
-use super::settings::{Wrong, nearest};
+use super::wrong::{Wrong, nearest};
 
 /// What keys a text has, in the order of its tables.
 pub(crate) struct Document {
@@ -57,16 +57,18 @@ impl Document {
     pub(super) fn explain(text: &str, error: &Error) -> Wrong {
         let at = error.span().map_or(0, |span| span.start);
         let line = line_at(text, at);
-        let key = Self::parse(text).map(|document| document.key_at(at)).unwrap_or_default();
+        let key = Self::parse(text).map(|document| document.key_at(at, line)).unwrap_or_default();
         let words = error.message().trim_end();
         Wrong { line, key, reason: meant(words).unwrap_or_else(|| words.replace('\n', ", ")) }
     }
 
-    /// The innermost key whose name or value has that byte.
-    fn key_at(&self, at: usize) -> String {
+    /// The innermost key whose name or value has that byte; else the table whose head is in that line.
+    fn key_at(&self, at: usize, line: usize) -> String {
         let holds = |entry: &&Entry| entry.range.contains(&at);
+        let is_head = |entry: &&Entry| entry.value.is_none() && entry.line == line;
         let innermost = self.entries.iter().filter(holds).max_by_key(|entry| entry.range.start);
-        innermost.map(|entry| entry.key.clone()).unwrap_or_default()
+        let found = innermost.or_else(|| self.entries.iter().rfind(is_head));
+        found.map(|entry| entry.key.clone()).unwrap_or_default()
     }
 }
 

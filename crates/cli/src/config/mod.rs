@@ -9,6 +9,7 @@ mod folders;
 mod set;
 mod settings;
 mod time_span;
+mod wrong;
 
 pub(crate) use folders::{Folders, below_home, default_data, repository_below_home};
 pub(crate) use set::{Hooks, Set};

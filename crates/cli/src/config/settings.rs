@@ -2,7 +2,6 @@
 //! by themselves.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use super::agent::AgentSettings;
 use super::document::Document;
 use super::folders::{below_home, repository_below_home};
 use super::set::Set;
+use super::wrong::{Wrong, nearest};
 use crate::exit::{Exit, Refusal};
 
 /// What the file is called, in the folder of the configuration.
@@ -57,27 +57,6 @@ pub(crate) struct NamedRepository {
 pub(crate) struct PasswordSettings {
     pub(crate) file: Option<PathBuf>,
     pub(crate) command: Option<String>,
-}
-
-/// What is wrong in `config.toml`, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wrong {
-    /// The line, from 1.
-    pub(crate) line: usize,
-    /// The key with those of the tables around it, and dots between them; empty for what has none.
-    pub(crate) key: String,
-    /// A sentence.
-    pub(crate) reason: String,
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, key, reason } = self;
-        match &key[..] {
-            "" => write!(f, "line {line}: {reason}"),
-            key => write!(f, "line {line}: {key}: {reason}"),
-        }
-    }
 }
 
 impl Settings {
@@ -243,19 +222,6 @@ fn refused_name(name: &str) -> Option<String> {
     (!is_good).then(|| {
         format!("a name has letters, digits, -, _ and . only, begins with a letter or digit, and has at most {NAME_MAX_BYTES}")
     })
-}
-
-/// Which of the words somebody may have meant who wrote another.
-pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Half of this is what words have in common that have nothing to do with each other.
-    const LEAST: f64 = 0.65;
-    // The one knows what was left out at the end, the other what was swapped.
-    let likeness = |known| {
-        f64::max(strsim::jaro(word, known), strsim::normalized_damerau_levenshtein(word, known))
-    };
-    let near = known.map(|known| (likeness(known), known));
-    let near = near.filter(|(likeness, _)| *likeness > LEAST);
-    near.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, known)| known)
 }
 
 #[cfg(test)]
