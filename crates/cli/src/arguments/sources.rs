@@ -365,17 +365,37 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// `SNAP` or `SNAP:PATH`, as typed; the path in its plain form, and a `~` at its beginning is the home folder.
+/// A path in a snapshot, as it was typed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TypedPath {
+    /// In its plain form. One that is not absolute begins in the current folder.
+    pub(crate) absolute: Vec<u8>,
+    /// One that is not absolute, from the root on: by its name the output of a command is recorded there.
+    pub(crate) from_root: Option<Vec<u8>>,
+}
+
+impl TypedPath {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// As for [`snapshot_path`].
+    pub(crate) fn read(typed: &[u8]) -> Result<Self, Refusal> {
+        let from_root = (!typed.starts_with(b"/")).then(|| plain_path(typed));
+        Ok(Self { absolute: snapshot_path(typed)?, from_root })
+    }
+}
+
+/// `SNAP` or `SNAP:PATH`, as typed; a `~` at the beginning of the path is the home folder.
 ///
 /// # Errors
 /// [`Refusal`] for a path that is empty.
-pub(crate) fn split_snapshot(text: &OsStr) -> Result<(String, Option<Vec<u8>>), Refusal> {
+pub(crate) fn split_snapshot(text: &OsStr) -> Result<(String, Option<TypedPath>), Refusal> {
     let bytes = text.as_bytes();
     let (name, path) = match bytes.iter().position(|&byte| byte == b':') {
         Some(colon) => {
             // No shell puts the home folder there.
             let path = below_home(Path::new(OsStr::from_bytes(&bytes[colon + 1..])))?;
-            (&bytes[..colon], Some(snapshot_path(path.as_os_str().as_bytes())?))
+            (&bytes[..colon], Some(TypedPath::read(path.as_os_str().as_bytes())?))
         }
         None => (bytes, None),
     };
@@ -529,11 +549,13 @@ mod tests {
     #[test]
     fn a_snapshot_may_be_named_with_a_path_that_has_colons() {
         let split = |text: &str| split_snapshot(OsStr::new(text));
+        let absolute = |path: &[u8]| Some(TypedPath { absolute: path.to_vec(), from_root: None });
         assert_eq!(split("latest").unwrap(), ("latest".into(), None));
-        assert_eq!(split("1a:/b:c/").unwrap(), ("1a".into(), Some(b"/b:c".to_vec())));
-        assert_eq!(split("1a:/").unwrap(), ("1a".into(), Some(b"/".to_vec())));
+        assert_eq!(split("1a:/b:c/").unwrap(), ("1a".into(), absolute(b"/b:c")));
+        assert_eq!(split("1a:/").unwrap(), ("1a".into(), absolute(b"/")));
         let here = std::env::current_dir().unwrap().join("b").into_os_string().into_encoded_bytes();
-        assert_eq!(split("1a:b").unwrap(), ("1a".into(), Some(here)));
+        let b = TypedPath { absolute: here, from_root: Some(b"/b".to_vec()) };
+        assert_eq!(split("1a:b").unwrap(), ("1a".into(), Some(b)));
         split("1a:").unwrap_err();
     }
 

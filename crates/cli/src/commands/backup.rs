@@ -1,7 +1,9 @@
 //! `holdall backup`.
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
@@ -23,6 +25,7 @@ use holdall_sys::thread;
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
 
+use super::command_source::{self, CommandSource};
 use super::kit_trial;
 use super::noted::noted;
 use super::reporting::{ToTell, reported};
@@ -51,6 +54,10 @@ Patterns are those of .gitignore, from the root of the file system, and so are .
 from their own folder. What the command line says of a path counts more than a .holdallignore, and \
 of several patterns that match, the last one.
 
+With --stdin-from-command NAME the output of a command becomes the file NAME in the snapshot, at its root: \
+holdall backup --stdin-from-command shop.dump -- pg_dump -Fc shop. Nothing is committed unless the command ends with 0. With -n it \
+is not run.
+
 -v lists what is left out, and by which rule. With -n it also lists what is new or changed; -vv lists all.
 
 A file that changes while it is read is stored as it was read, told with -v, and read again next \
@@ -63,8 +70,21 @@ not be read, or its receipt not be kept, 10 no such repository, 11 repository in
 password, 13 not allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// What to back up
-    #[arg(value_name = "PATH", required_unless_present = "files_from")]
+    #[arg(value_name = "PATH", required_unless_present_any = ["files_from", "stdin_from_command", "last"])]
     paths: Vec<PathBuf>,
+    /// More paths, which may begin with -; or the command of --stdin-from-command
+    #[arg(value_name = "COMMAND", last = true)]
+    last: Vec<OsString>,
+    /// Backs up what a command prints, as a file of this name, if the command ends with 0
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = [
+            "paths", "files_from", "exclude", "iexclude", "exclude_file", "exclude_caches", "exclude_if_present",
+            "exclude_larger_than", "one_file_system", "read_as", "accept_empty",
+        ]
+    )]
+    stdin_from_command: Option<String>,
     /// Leaves out what matches this pattern
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
@@ -127,7 +147,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// Those of `before` and of the backup.
 pub(crate) fn run_after(args: &Args, app: &App, before: &dyn Fn() -> Result<()>) -> Result<Exit> {
     let backed_up = reported(app, |to_tell| {
-        noted(app, RunKind::Backup, &args.paths, |end| {
+        noted(app, RunKind::Backup, &args.named(), |end| {
             before()?;
             back_up(args, app, end, to_tell)
         })
@@ -147,8 +167,13 @@ fn with_way_on(error: anyhow::Error) -> anyhow::Error {
 
 /// Backs up, and fills in what status wants to know of it, and what the server is told.
 fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Result<Exit> {
-    let paths = args.paths.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>();
-    let (options, some_missing) = patience::looking_at(app, &paths, || looked_at(args, app))?;
+    let command = args.command(app)?;
+    let named = args.named();
+    let paths = named.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>();
+    let (options, some_missing) = match &command {
+        Some((source, command)) => (of_command(args, source, command)?, false),
+        None => patience::looking_at(app, &paths, || looked_at(args, app))?,
+    };
     let (access, keeper) = open::access_and_keeper(app, args.connection.patience_from_the_start())?;
     to_tell.keeper = Some(keeper.clone());
     args.connection.tell_idle_limit(app);
@@ -163,6 +188,9 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Re
         (done, announced.ok().and_then(|announced| announced.join().ok()).unwrap_or_default())
     });
     let mut done = done?;
+    if let Some((_, command)) = &command {
+        command.tell(&app.output);
+    }
     *end = done.noted();
     explain(args, app, &mut done);
     let speed = match options.dry_run {
@@ -183,11 +211,36 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Re
     Ok(if incomplete { Exit::Incomplete } else { Exit::Done })
 }
 
+impl Args {
+    /// What is backed up, as it was named: paths, or the file that a command's output becomes.
+    fn named(&self) -> Vec<PathBuf> {
+        match &self.stdin_from_command {
+            Some(name) => vec![name.into()],
+            None => self.paths.iter().cloned().chain(self.last.iter().map(PathBuf::from)).collect(),
+        }
+    }
+
+    /// The command whose output is backed up, if one is.
+    fn command(&self, app: &App) -> Result<Option<(Source, CommandSource)>, Refusal> {
+        let Some(name) = &self.stdin_from_command else { return Ok(None) };
+        let command = CommandSource::new(&self.last, &app.interrupt)?;
+        Ok(Some((command_source::source(name)?, command)))
+    }
+}
+
+/// What is to be done for the output of a command.
+fn of_command(args: &Args, source: &Source, command: &CommandSource) -> Result<BackupOptions> {
+    let mut options = with_general(args, BackupOptions::new(vec![source.clone()], host(args)))?;
+    options.producers = vec![(source.path.clone(), Arc::new(command.clone()))];
+    recordable::check(&options)?;
+    Ok(options)
+}
+
 /// What is to be done, once the sources were looked at; whether some of them are not there.
 fn looked_at(args: &Args, app: &App) -> Result<(BackupOptions, bool)> {
     let mut options = options(args, &app.interrupt)?;
     // What a list names may be anything, as the content of a folder may.
-    let typed = options.sources.get(..args.paths.len()).unwrap_or_default();
+    let typed = options.sources.get(..args.named().len()).unwrap_or_default();
     options.pipes = sources::open_pipes(typed, options.sources.len())?;
     if args.files_from.is_empty() {
         sources::check_whole(app, &options)?;
@@ -348,7 +401,7 @@ fn still_committed(app: &App, summary: &BackupSummary, told: Result<()>) -> Resu
 }
 
 fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
-    let mut paths = args.paths.clone();
+    let mut paths = args.named();
     for list in &args.files_from {
         paths.extend(interrupt.while_waiting(|| sources::read_list(list))?);
     }
@@ -357,8 +410,7 @@ fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
             .hint("what follows --files-from names a path in each line")
             .into());
     }
-    let host = args.host.clone().unwrap_or_else(holdall_sys::host::host_name);
-    let mut options = BackupOptions::new(sources::resolve(&paths, &args.read_as)?, host);
+    let mut options = BackupOptions::new(sources::resolve(&paths, &args.read_as)?, host(args));
     let (patterns, texts) = patterns(args)?;
     options.exclude_patterns = texts;
     sources::check_reached(&options.sources, &patterns)?;
@@ -370,10 +422,20 @@ fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
         larger_than_bytes: args.exclude_larger_than,
     };
     options.accept_empty = sources::among(&options.sources, &args.accept_empty)?;
+    options.one_file_system = args.one_file_system;
+    with_general(args, options)
+}
+
+/// The name of the host to record.
+fn host(args: &Args) -> String {
+    args.host.clone().unwrap_or_else(holdall_sys::host::host_name)
+}
+
+/// With what is not about paths.
+fn with_general(args: &Args, mut options: BackupOptions) -> Result<BackupOptions> {
     options.user = user_name();
     tag::check_new(&args.tags)?;
     options.tags = args.tags.clone();
-    options.one_file_system = args.one_file_system;
     options.read_all = args.read_all;
     options.self_check = !args.no_self_check;
     options.dry_run = args.dry_run;

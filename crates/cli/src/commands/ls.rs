@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::arguments::filter::Filter;
-use crate::arguments::sources::{snapshot_name, snapshot_path};
+use crate::arguments::sources::{TypedPath, snapshot_name};
 use crate::exit::Exit;
 use crate::opening::open;
 use crate::report::entries::{modified_ns, word};
@@ -41,10 +41,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
-    let path = snapshot_path(args.path.as_os_str().as_bytes())?;
+    let path = TypedPath::read(args.path.as_os_str().as_bytes())?;
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let shown = listing::shown(app, &access)?;
+    let path = shown.meant(path);
     // `latest` of what is asked for; at the top, of anything.
     let of = Some(&path[..]).filter(|path| *path != b"/");
     let snapshot = shown.wanted_with(&access, &args.snapshot, of, &filter)?;

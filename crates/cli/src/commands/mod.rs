@@ -5,6 +5,7 @@ mod agent;
 pub(crate) mod backup;
 mod browse;
 mod check;
+mod command_source;
 mod compact;
 mod completions;
 mod copy;

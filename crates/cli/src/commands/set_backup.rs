@@ -95,9 +95,13 @@ mod tests {
 
     #[test]
     fn a_set_can_say_each_option_of_a_backup_but_what_is_for_one_run_alone() {
-        let set: Set = toml::from_str(WHOLE).unwrap();
-        parse(&set).unwrap();
-        let words = set.arguments();
+        let command = "name = \"shop.dump\"\ncommand = [\"pg_dump\", \"shop\"]";
+        let words = [WHOLE, command].map(|text| {
+            let set: Set = toml::from_str(text).unwrap();
+            parse(&set).unwrap();
+            set.arguments()
+        });
+        let words = words.concat();
         let said = |option: &str| {
             let option = format!("--{option}");
             words.iter().any(|word| word.to_str().unwrap().split('=').next() == Some(&option))

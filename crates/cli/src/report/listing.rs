@@ -10,6 +10,7 @@ use holdall_state::{Gone, NOT_THERE, Receipts};
 
 use crate::app::App;
 use crate::arguments::filter::Wanted;
+use crate::arguments::sources::TypedPath;
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::terminal::output::{Output, Shown, local_time};
 
@@ -94,6 +95,16 @@ impl Listing {
             Some(gone) => Err(may_be_gone(name, &gone.to_string()).into()),
             None => wanted(access, &self.snapshots, name, path, filter),
         }
+    }
+
+    /// The path that is meant: by the name alone, the output of a command that was recorded so, unless something in the
+    /// current folder is backed up, too.
+    pub(crate) fn meant(&self, typed: TypedPath) -> Vec<u8> {
+        let TypedPath { absolute, from_root } = typed;
+        let is_recorded =
+            |path: &Vec<u8>| self.snapshots.iter().any(|one| one.secret.paths.contains(path));
+        let is_known = || self.snapshots.iter().any(|one| one.covers(&absolute));
+        from_root.filter(|path| is_recorded(path) && !is_known()).unwrap_or(absolute)
     }
 
     /// The same for what is at a path: `latest` is the newest that has something there, and not the newest of a

@@ -18,6 +18,7 @@ mod canary;
 mod clocks;
 mod closed_folders;
 mod columns;
+mod commands;
 mod compacting;
 mod copied_ages;
 mod copy;

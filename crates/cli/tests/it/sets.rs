@@ -64,11 +64,11 @@ fn a_set_is_backed_up_as_by_hand_between_its_hooks() {
 }
 
 #[test]
-fn a_hook_before_that_fails_keeps_the_backup_from_being_made_and_is_no_secret() {
+fn a_hook_before_that_fails_keeps_the_backup_from_being_made_and_is_told_by_status() {
     let machine = machine();
     configure(&machine, &SET.replace("before = \"echo", "before = \"false && echo"));
     let refused = machine.run(["agent", "run", "home"]).expect(1);
-    let message = "the hook `before` of the set home failed: exit status: 1";
+    let message = "the hook `before` of the set home ended with 1";
     assert!(refused.stderr.contains(message), "{}", refused.stderr);
     assert_eq!(log(&machine), [&format!("failed 1 {message}"), "finally 1"]);
     assert!(machine.ok(["snapshots", "-r", "usb", "--json"]).of_type("snapshot").is_empty());
@@ -88,7 +88,11 @@ fn a_backup_that_fails_and_hooks_that_do_after_it_are_told_apart() {
     configure(&machine, &SET.replace("after = \"echo", "after = \"exit 9; echo"));
     let told = machine.run(["agent", "run", "home", "--json"]).expect(3);
     assert!(told.summary()["snapshot_id"].is_string());
-    assert!(told.stdout.contains("the hook `after` of the set home failed"), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("the hook `after` of the set home ended with 9"),
+        "{}",
+        told.stdout
+    );
     assert_eq!(log(&machine), ["before home unset", "finally 3"]);
 
     configure(

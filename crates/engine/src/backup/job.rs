@@ -9,6 +9,7 @@ use holdall_sys::{Dir, FileKind, Stat};
 use holdall_tree::{Entry, PathKey};
 
 use super::meters::Meters;
+use super::produced::Producer;
 use crate::EngineError;
 use crate::storing::{AdoptedLeaf, Change, LeftOut, Piece, Results};
 
@@ -40,6 +41,8 @@ pub(super) enum Work {
     Read { dir: Arc<Dir>, name: Option<Box<[u8]>>, stat: Stat },
     /// Read a pipe to its end, as a file.
     Pipe { pipe: Arc<File>, stat: Stat },
+    /// Have a program give the content of a file.
+    Produce { producer: Arc<dyn Producer>, stat: Stat },
     /// Read the metadata of an open directory, which may have nothing in it.
     Directory { dir: Arc<Dir>, stat: Stat, is_empty: bool },
     /// Record what `stat` says: nothing more can be read.
@@ -140,8 +143,10 @@ fn kept(item: Planned) -> Option<Piece> {
         Work::LeaveOut { rule, too_large_bytes } => {
             Some(Piece::LeftOut(LeftOut { path: item.path, rule, too_large_bytes }))
         }
-        Work::Read { .. } | Work::Pipe { .. } | Work::Directory { .. } | Work::StatOnly { .. } => {
-            None
-        }
+        Work::Read { .. }
+        | Work::Pipe { .. }
+        | Work::Produce { .. }
+        | Work::Directory { .. }
+        | Work::StatOnly { .. } => None,
     }
 }

@@ -23,6 +23,7 @@ mod own_repository;
 mod parents;
 mod pipeline;
 mod plan;
+mod produced;
 mod read;
 mod scan;
 mod sources;
@@ -37,6 +38,7 @@ pub use options::{BackupOptions, FOLLOWED, Source};
 pub(crate) use pipeline::series_of;
 
 pub use pipeline::{MAX_READERS, backup, backup_upon};
+pub use produced::{Produced, Producer};
 pub use sources::{Misplaced, Overlap, folder_behind, misplaced, overlap, plain_path};
 pub use summary::BackupSummary;
 pub use survey::Survey;

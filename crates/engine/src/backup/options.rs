@@ -5,6 +5,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::produced::Producer;
 use crate::ExcludeRules;
 
 /// One source: a path as it is recorded, and where it is read.
@@ -28,6 +29,8 @@ pub struct BackupOptions {
     /// Those of the sources that are pipes, by where they are recorded: each is read to its end, once, and stored as
     /// a file. They are open so that reading never blocks.
     pub pipes: Vec<(Vec<u8>, Arc<File>)>,
+    /// Those of the sources whose content a program gives, by where they are recorded: nothing is looked at there.
+    pub producers: Vec<(Vec<u8>, Arc<dyn Producer>)>,
     /// Sources of which nothing may be in the snapshot, by where they are recorded.
     pub accept_empty: Vec<Vec<u8>>,
     /// Sources that had something in a run before: [`Run::take_filled`](crate::Run) gave them. If one has nothing now,
@@ -70,6 +73,7 @@ impl BackupOptions {
         Self {
             sources,
             pipes: Vec::new(),
+            producers: Vec::new(),
             accept_empty: Vec::new(),
             filled_before: BTreeSet::new(),
             tags: Vec::new(),

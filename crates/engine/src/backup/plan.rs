@@ -14,6 +14,7 @@ use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use super::options::{BackupOptions, FOLLOWED};
 use super::own_repository;
+use super::produced::{self, Producer};
 use super::read::{has_vanished, not_read};
 use super::scan::Step;
 use super::unread::Unread;
@@ -234,6 +235,10 @@ impl<F: ItemSink> Plan<'_, F> {
     }
 
     fn source(&mut self, path: PathKey, read_at: &[u8]) -> Result<(), EngineError> {
+        if let Some(producer) = self.producer(&path) {
+            let stat = produced::stat_now();
+            return self.add(path, stat, Work::Produce { producer, stat });
+        }
         let opened = self.shared.run.looking_at(read_at.to_vec(), || open_source(read_at));
         let (dir, name, stat) = match opened {
             Ok(opened) => opened,
@@ -267,6 +272,13 @@ impl<F: ItemSink> Plan<'_, F> {
             Some(frame) => self.descend(frame),
             None => Ok(()),
         }
+    }
+
+    /// What gives the content of a source, if a program does.
+    fn producer(&self, path: &PathKey) -> Option<Arc<dyn Producer>> {
+        let mut all = self.options.producers.iter();
+        let (_, producer) = all.find(|(at, _)| *at == path.to_absolute())?;
+        Some(Arc::clone(producer))
     }
 
     /// What is to be done for a source that is a pipe, and what it is stored as.

@@ -41,6 +41,16 @@ pub fn may_give(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Has reading this end of a pipe never wait. Its other end stays as it is.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn never_block(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags.union(OFlags::NONBLOCK))?)
+}
+
 /// Waits until there is something to read, or the end, but no longer than that.
 ///
 /// # Errors

@@ -113,6 +113,18 @@ impl Drop for Supervised {
     }
 }
 
+/// How a command ended that was supervised, behind its name: `ended with 3`.
+#[must_use]
+pub fn ended_in_words(status: ExitStatus) -> String {
+    match status.code().and_then(|code| u8::try_from(code).ok()) {
+        Some(NOT_FOUND) => "ended with 127, as where a program is not found".to_owned(),
+        Some(NOT_STARTED) => "ended with 126, as where a program cannot be started".to_owned(),
+        Some(code @ 129..=192) => format!("was ended by signal {}", code - BY_SIGNAL),
+        Some(code) => format!("ended with {code}"),
+        None => "was ended with its supervisor".to_owned(),
+    }
+}
+
 /// The words of the command, if this process was started as its supervisor; `arguments` are this process's own.
 #[must_use]
 pub fn command_to_supervise(
@@ -254,6 +266,15 @@ mod tests {
         assert_eq!(not_started("x".as_ref(), &io::ErrorKind::PermissionDenied.into()), NOT_STARTED);
         assert_eq!(code_of(ExitStatus::from_raw(3 << 8)), 3);
         assert_eq!(code_of(ExitStatus::from_raw(9)), 137);
+        let words = |code: i32| ended_in_words(ExitStatus::from_raw(code << 8));
+        assert_eq!(
+            [words(3), words(127), words(137)],
+            [
+                "ended with 3",
+                "ended with 127, as where a program is not found",
+                "was ended by signal 9"
+            ]
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use holdall_sys::supervisor::Supervised;
+use holdall_sys::supervisor::{Supervised, ended_in_words};
 
 use crate::app::App;
 use crate::config::Hooks;
@@ -114,7 +114,7 @@ impl Runner<'_> {
         match status.success() {
             true => Ok(()),
             false => {
-                let message = format!("{what} failed: {status}");
+                let message = format!("{what} {}", ended_in_words(status));
                 Err(Refusal::new(Exit::Failed, message).hint(hint(hook)).into())
             }
         }

@@ -140,7 +140,7 @@ impl Args {
 fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let (name, path) = split_snapshot(snapshot)?;
     let named = args.dir.as_ref().or(args.target.as_ref());
-    let is_whole = path.as_deref().is_none_or(|path| path == b"/");
+    let is_whole = path.as_ref().is_none_or(|path| path.absolute == b"/");
     match named {
         Some(target) => check_is_folder(target)?,
         None if is_whole => return Err(no_target(snapshot).into()),
@@ -150,6 +150,7 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = args.access(app)?;
     let shown = listing::shown(app, &access)?;
+    let path = path.map(|path| shown.meant(path));
     let snapshot = shown.wanted_with(&access, &name, path.as_deref(), &filter)?;
     if name == "latest" && path.is_none() {
         note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use holdall_sys::reading::append_content;
 use holdall_sys::sparse::Extent;
-use holdall_sys::{Dir, Name, Stat, host, xattr};
+use holdall_sys::{Dir, Name, Stat, host, pipe, xattr};
 use holdall_tree::{Content, EXTENTS_INLINE_MAX_BYTES, Entry, Extents, PathKey};
 
 use super::{JobReader, SmallFile};
@@ -15,6 +15,7 @@ use crate::EngineError;
 use crate::backup::content::FileStream;
 use crate::backup::file_data::FileData;
 use crate::backup::job::SMALL_FILE_BYTES;
+use crate::backup::produced::{self, Produced, Producer};
 use crate::backup::to_end::{self, Limited, Pipe, ToEnd};
 use crate::pipeline::budget::Grant;
 
@@ -164,6 +165,31 @@ impl JobReader<'_> {
             Ok(()) if entry.size == 0 => Err(io::Error::other("nothing came through this pipe")),
             read => read.map(|()| entry),
         })
+    }
+
+    /// What a program gives, as a file.
+    ///
+    /// # Errors
+    /// [`EngineError::Path`] if the program does not give all of it: of such a run nothing is committed.
+    pub(super) fn produced(
+        &mut self,
+        path: &PathKey,
+        producer: &dyn Producer,
+        stat: &Stat,
+        grant: &Arc<Grant>,
+    ) -> Result<Entry, EngineError> {
+        let shared = self.reading.shared;
+        let stops = || shared.check().is_err();
+        let failed = |error: io::Error| produced::failed(&path.to_absolute(), &error);
+        let Produced { pipe, finish } = producer.start().map_err(failed)?;
+        pipe::never_block(&pipe).map_err(failed)?;
+        let mut entry = self.described_only(stat);
+        let read = self.read_to_end_of(Pipe::new(&pipe, &stops), &mut entry, grant)?;
+        let ended = read.and_then(|()| finish());
+        // Whoever was asked to end did not fail.
+        shared.check()?;
+        ended.map_err(failed)?;
+        Ok(entry)
     }
 
     /// Reads something to its end of which nobody knows before how long it is.

@@ -153,6 +153,7 @@ impl<'a> JobReader<'a> {
             }
             Work::StatOnly { stat } => Ok(self.described_only(&stat)),
             Work::Pipe { pipe, stat } => self.pipe(&pipe, &stat, grant)?,
+            Work::Produce { producer, stat } => Ok(self.produced(&path, &*producer, &stat, grant)?),
             Work::Directory { dir, stat, .. } => self.directory(&path, &dir, &stat, grant)?,
             Work::Read { dir, name, stat } => {
                 match Name::new(name.as_deref().unwrap_or(path.name())) {
