@@ -11,11 +11,13 @@ use crate::arguments::parts::REPOSITORY;
 /// What names or opens a repository.
 const OF_REPOSITORY: [&str; 4] = [REPOSITORY, "password_file", "identity", "fingerprint"];
 /// Commands that open none, with all below them.
-const WITHOUT_REPOSITORY: [&[&str]; 14] = [
+const WITHOUT_REPOSITORY: [&[&str]; 16] = [
     &["try"],
     &["serve"],
     &["invite"],
     &["admin"],
+    &["config", "generate"],
+    &["config", "validate"],
     &["completions"],
     &["man"],
     &["version"],

@@ -8,6 +8,7 @@ mod check;
 mod command_source;
 mod compact;
 mod completions;
+mod config;
 mod copy;
 mod diff;
 mod dump;
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Compact(compact::Args),
     Erase(erase::Args),
     Lab(lab::Args),
+    Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
     Version(version::Args),
@@ -81,15 +83,16 @@ pub(crate) enum Command {
 impl Command {
     /// Whether it uses anything of the user who runs it: folders, settings, a password or a repository.
     pub(crate) fn needs_profile(&self) -> bool {
-        !matches!(
-            self,
+        match self {
+            Self::Config(args) => args.needs_profile(),
             Self::Serve(_)
-                | Self::Invite(_)
-                | Self::Admin(_)
-                | Self::Completions(_)
-                | Self::Man(_)
-                | Self::Version(_)
-        )
+            | Self::Invite(_)
+            | Self::Admin(_)
+            | Self::Completions(_)
+            | Self::Man(_)
+            | Self::Version(_) => false,
+            _ => true,
+        }
     }
 
     /// Whether it is worth more without settings that are damaged than not at all.
@@ -130,6 +133,7 @@ impl Command {
             Self::Prune(args) => prune::run(&args, app),
             Self::Compact(args) => compact::run(&args, app),
             Self::Lab(args) => lab::run(args, app),
+            Self::Config(args) => config::run(&args, app),
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args, app),
             Self::Version(args) => version::run(&args, app),

@@ -106,10 +106,13 @@ fn collect(text: &str, above: &str, table: &DeTable<'_>, entries: &mut Vec<Entry
     }
 }
 
-/// A value as it is written, on one line; a text without its quotation marks.
+/// A value as it is written; a text without its quotation marks, and a list with commas between its items.
 fn words(text: &str, value: &Spanned<DeValue<'_>>) -> String {
     match value.get_ref() {
         DeValue::String(text) => text.to_string(),
+        DeValue::Array(items) => {
+            items.iter().map(|item| words(text, item)).collect::<Vec<_>>().join(", ")
+        }
         _ => {
             let written = text.get(value.span()).unwrap_or_default();
             written.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -6,11 +6,15 @@
 mod agent;
 mod document;
 mod folders;
+mod origin;
 mod set;
 mod settings;
 mod time_span;
 mod wrong;
 
+pub(crate) use document::{Document, Entry};
 pub(crate) use folders::{Folders, below_home, default_data, repository_below_home};
+pub(crate) use origin::Origin;
 pub(crate) use set::{Hooks, Set};
 pub(crate) use settings::{FILE, PasswordSettings, Settings};
+pub(crate) use wrong::Wrong;

@@ -57,6 +57,8 @@ pub(crate) struct NamedRepository {
 pub(crate) struct PasswordSettings {
     pub(crate) file: Option<PathBuf>,
     pub(crate) command: Option<String>,
+    /// What stands before their keys: `repositories.NAME.`, or nothing.
+    pub(crate) table: String,
 }
 
 impl Settings {
@@ -65,21 +67,21 @@ impl Settings {
     /// # Errors
     /// [`Refusal`] if it cannot be read, or says something that is unknown or makes no sense.
     pub(crate) fn read(config: &Path) -> Result<Self, Refusal> {
-        let Some(text) = Self::text(config)? else { return Ok(Self::default()) };
-        let settings = Self::parse(&text).map_err(|wrong| refusal(config, &wrong))?.below_home()?;
+        let file = &config.join(FILE);
+        let Some(text) = Self::text(file)? else { return Ok(Self::default()) };
+        let settings = Self::parse(&text).map_err(|wrong| refusal(file, &wrong))?.below_home()?;
         match settings.problems(&text).first() {
-            Some(wrong) => Err(refusal(config, wrong)),
+            Some(wrong) => Err(refusal(file, wrong)),
             None => Ok(settings),
         }
     }
 
-    /// What is in `config.toml`, if it is there.
+    /// What is in a `config.toml`, if it is there.
     ///
     /// # Errors
     /// [`Refusal`] if it cannot be read.
-    pub(crate) fn text(config: &Path) -> Result<Option<String>, Refusal> {
-        let file = config.join(FILE);
-        match read(&file) {
+    pub(crate) fn text(file: &Path) -> Result<Option<String>, Refusal> {
+        match read(file) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
@@ -122,14 +124,13 @@ impl Settings {
 
     /// What gives the password of a repository that is named so; of the default one, if none is named.
     pub(crate) fn password_of(&self, name: Option<&str>) -> PasswordSettings {
-        let own = name.map(|name| self.own_password_of(name)).unwrap_or_default();
-        match own == PasswordSettings::default() {
-            true => PasswordSettings {
-                file: self.password_file.clone(),
-                command: self.password_command.clone(),
-            },
-            false => own,
-        }
+        let own = name.map(|name| self.own_password_of(name));
+        let is_said = |own: &PasswordSettings| own.file.is_some() || own.command.is_some();
+        own.filter(is_said).unwrap_or_else(|| PasswordSettings {
+            file: self.password_file.clone(),
+            command: self.password_command.clone(),
+            table: String::new(),
+        })
     }
 
     /// The same, without what is said outside of `[repositories]`.
@@ -138,6 +139,7 @@ impl Settings {
         PasswordSettings {
             file: named.and_then(|named| named.password_file.clone()),
             command: named.and_then(|named| named.password_command.clone()),
+            table: format!("repositories.{name}."),
         }
     }
 
@@ -196,8 +198,8 @@ impl NamedRepository {
 }
 
 /// The refusal of a file in which something is wrong.
-fn refusal(config: &Path, wrong: &Wrong) -> Refusal {
-    let message = format!("{}: {wrong}", config.join(FILE).display());
+fn refusal(file: &Path, wrong: &Wrong) -> Refusal {
+    let message = format!("{}: {wrong}", file.display());
     Refusal::new(Exit::Usage, message).hint(HINT)
 }
 
@@ -352,12 +354,16 @@ password_command = \"pass nas\"
 ";
         let settings = Settings::parse(text).unwrap();
         assert_eq!([settings.place_of("usb"), settings.place_of("./usb")], ["/mnt/usb", "./usb"]);
-        let general = PasswordSettings { file: Some("/general".into()), command: None };
+        let general =
+            PasswordSettings { file: Some("/general".into()), ..PasswordSettings::default() };
         for name in [None, Some("usb"), Some("/mnt/usb")] {
             assert_eq!(settings.password_of(name), general, "{name:?}");
         }
-        let of_nas = PasswordSettings { file: None, command: Some("pass nas".into()) };
-        assert_eq!(settings.password_of(Some("nas")), of_nas);
-        assert_eq!(settings.own_password_of("usb"), PasswordSettings::default());
+        let of_nas = settings.password_of(Some("nas"));
+        assert_eq!(
+            (of_nas.command.as_deref(), &*of_nas.table),
+            (Some("pass nas"), "repositories.nas.")
+        );
+        assert_eq!((of_nas.file, settings.own_password_of("usb").file), (None, None));
     }
 }

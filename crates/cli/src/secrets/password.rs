@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 use zeroize::Zeroizing;
 
-use crate::config::{PasswordSettings, below_home};
+use crate::config::{Origin, PasswordSettings, below_home};
 use crate::exit::{Exit, Refusal, exit_of};
 use crate::secrets::password_text::{PASSWORD_MAX_BYTES, checked, not_utf8, oddity, read, text_of};
 use crate::terminal::interrupt::Interrupt;
@@ -28,13 +28,6 @@ enum Source {
     File(PathBuf),
     Command(String),
     Variable(Zeroizing<String>),
-}
-
-impl Source {
-    fn of_settings(settings: &PasswordSettings) -> Option<Self> {
-        let file = settings.file.clone().map(Self::File);
-        file.or_else(|| settings.command.clone().map(Self::Command))
-    }
 }
 
 /// Which password is meant, by the names of what gives it.
@@ -77,8 +70,7 @@ pub(crate) const ADMIN_TOKEN: Names =
 pub(crate) struct Passwords {
     names: Names,
     source: Option<Source>,
-    /// Whether neither flag nor environment gave it.
-    is_by_settings: bool,
+    origin: Origin,
     interrupt: Interrupt,
 }
 
@@ -93,34 +85,63 @@ impl Passwords {
         settings: &PasswordSettings,
         interrupt: &Interrupt,
     ) -> Result<Self> {
-        let variable = |end: &str| variable(&format!("{}{end}", names.variable));
-        let source = if let Some(file) = flag {
-            Some(Source::File(file.to_owned()))
+        let named = |end: &str| format!("{}{end}", names.variable);
+        let variable = |end: &str| variable(&named(end));
+        let (source, origin) = if let Some(file) = flag {
+            (Source::File(file.to_owned()), Origin::Flag(names.flag))
         } else if let Some(file) = variable("_FILE")? {
-            Some(Source::File(below_home(Path::new(&file))?))
+            let file = below_home(Path::new(&file))?;
+            (Source::File(file), Origin::Environment(named("_FILE")))
         } else if let Some(command) = variable("_COMMAND")? {
-            Some(Source::Command(command))
+            (Source::Command(command), Origin::Environment(named("_COMMAND")))
         } else if let Some(password) = variable("")? {
-            Some(Source::Variable(checked(&password, names.what, names.variable)?))
+            let password = checked(&password, names.what, names.variable)?;
+            (Source::Variable(password), Origin::Environment(named("")))
         } else {
-            None
+            return Ok(Self::by(names, settings, interrupt));
         };
-        let is_by_settings = source.is_none();
-        let source = source.or_else(|| Source::of_settings(settings));
-        Ok(Self { names, source, is_by_settings, interrupt: interrupt.clone() })
+        Ok(Self { names, source: Some(source), origin, interrupt: interrupt.clone() })
+    }
+
+    /// From what the settings say; else the terminal.
+    fn by(names: Names, settings: &PasswordSettings, interrupt: &Interrupt) -> Self {
+        let key = |key: &str| Origin::File(format!("{}{key}", settings.table));
+        let (source, origin) = match (&settings.file, &settings.command) {
+            (Some(file), _) => (Some(Source::File(file.clone())), key("password_file")),
+            (None, Some(command)) => {
+                (Some(Source::Command(command.clone())), key("password_command"))
+            }
+            (None, None) => (None, Origin::Default),
+        };
+        Self { names, source, origin, interrupt: interrupt.clone() }
     }
 
     /// The same with other settings, where neither flag nor environment says anything.
     pub(crate) fn or_by(&self, settings: &PasswordSettings) -> Self {
-        match self.is_by_settings {
-            true => Self { source: Source::of_settings(settings), ..self.clone() },
-            false => self.clone(),
+        match self.origin {
+            Origin::Flag(_) | Origin::Environment(_) => self.clone(),
+            Origin::File(_) | Origin::Default => Self::by(self.names, settings, &self.interrupt),
         }
+    }
+
+    /// Where it comes from, and what gives it: nothing of the password itself, and of a command only its program.
+    pub(crate) fn described(&self) -> (Origin, Option<String>) {
+        let what = self.source.as_ref().map(|source| match source {
+            Source::File(file) => file.display().to_string(),
+            Source::Command(command) => program_of(command).to_owned(),
+            Source::Variable(_) => "not shown".to_owned(),
+        });
+        (self.origin.clone(), what)
     }
 
     /// From nowhere but the terminal.
     pub(crate) fn none(interrupt: &Interrupt) -> Self {
-        Self { names: PASSWORD, source: None, is_by_settings: false, interrupt: interrupt.clone() }
+        Self {
+            names: PASSWORD,
+            source: None,
+            origin: Origin::Default,
+            interrupt: interrupt.clone(),
+        }
     }
 
     /// The password, if it can be had without asking at the terminal.
@@ -260,7 +281,7 @@ fn from_command(command: &str, what: &str) -> Result<Zeroizing<String>> {
 
 /// The program of a command, for messages: they are logged, noted and mailed, and what else is in a command may be a
 /// secret, such as the value of a variable before the program.
-fn program_of(command: &str) -> &str {
+pub(crate) fn program_of(command: &str) -> &str {
     let first = command.split_whitespace().next().unwrap_or_default();
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-".contains(letter);
     if first.chars().all(is_plain) { first } else { "sh" }

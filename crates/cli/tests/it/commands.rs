@@ -87,9 +87,8 @@ fn the_same_output_is_not_sent_again() {
     let (machine, repo) = repository();
     let content = machine.path("content");
     fs::write(&content, Random::new(3).bytes(3_000_000)).unwrap();
-    let args = ["backup", "-r", &repo, OPTION, "shop.dump", "--", "cat", text(&content)];
-    let added =
-        || machine.summary([&args[..5], &["--json"], &args[5..]].concat())["data_added"].as_u64();
+    let args = ["backup", "-r", &repo, OPTION, "shop.dump", "--json", "--", "cat", text(&content)];
+    let added = || machine.ok(args).summary()["data_added"].as_u64();
     let first = added().unwrap();
     let second = added().unwrap();
     assert!(first > 3_000_000 && second < 10_000, "{first} and {second} bytes");
