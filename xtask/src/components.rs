@@ -13,7 +13,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 25] = [
+const COMPONENTS: [Component; 28] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -39,6 +39,9 @@ const COMPONENTS: [Component; 25] = [
     Component { program: "iperf3", package: "iperf3" },
     Component { program: "dpkg-deb", package: "dpkg" },
     Component { program: "debootstrap", package: "debootstrap" },
+    Component { program: "pg_ctlcluster", package: "postgresql" },
+    Component { program: "mariadbd", package: "mariadb-server" },
+    Component { program: "sqlite3", package: "sqlite3" },
 ];
 
 /// A module of the system's Python that tests import, and the Debian package that has it.
