@@ -24,6 +24,7 @@ const LAB: &str = "holdall-lab";
 const DIAGNOSIS: &str = "holdall-diagnosis";
 const STATE: &str = "holdall-state";
 const BROWSE: &str = "holdall-browse";
+const AGENT: &str = "holdall-agent";
 const SERVER: &str = "holdall-server";
 const CLI: &str = "holdall";
 const SYS: &str = "holdall-sys";
@@ -31,13 +32,13 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 16] = [
+const PRODUCT: [&str; 17] = [
     FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, PAGES, LAB, DIAGNOSIS, STATE,
-    BROWSE, SERVER, CLI, SYS, TESTKIT,
+    BROWSE, AGENT, SERVER, CLI, SYS, TESTKIT,
 ];
 
 /// Crates that work without keys, over any number of steps.
-const KEYLESS: [&str; 6] = [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB];
+const KEYLESS: [&str; 7] = [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB, AGENT];
 /// Crates that hold keys or names.
 const KEYED: [&str; 6] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE, BROWSE];
 
@@ -54,6 +55,7 @@ fn dependents(package: &str) -> &'static [&'static str] {
         LAB => &[DIAGNOSIS, STATE, SERVER, CLI],
         ENGINE => &[DIAGNOSIS, STATE, BROWSE, CLI],
         DIAGNOSIS => &[STATE, CLI],
+        AGENT => &[STATE, CLI],
         STATE | BROWSE | SERVER => &[CLI],
         TESTKIT => &[BENCH],
         _ => &[],

@@ -1,0 +1,26 @@
+//! The agent: which sets are to be backed up when, and what keeps one from it.
+//!
+//! A backup that somebody has to think of is not made. The agent runs all the time, waits for the schedule of each set, and
+//! has the command line start a process for each run, so that it stays small itself and a run that dies takes nothing along.
+//!
+//! It knows no repository, no key and no file that is backed up. [`Scheduler`] decides and is pure. What the computer is like
+//! comes from D-Bus (with the feature `dbus`), and absent services keep no backup back.
+//!
+//! ```text
+//! config.toml ──> Plan ────┐
+//! clock, sleep ────────────┼──> Scheduler ──> Step (start, stop, tell, wait until)
+//! D-Bus ──> Conditions ────┤         └──────> Report, for `holdall agent status`
+//! pause, ends of runs ─────┘
+//! ```
+
+mod calendar;
+mod conditions;
+mod plan;
+mod schedule;
+mod state;
+
+pub use calendar::{Calendar, CalendarError};
+pub use conditions::{Conditions, Hold, LOW_BATTERY_PERCENT};
+pub use plan::{Manner, Manners, Plan, PlannedSet, Schedule};
+pub use schedule::{Ending, Notice, Scheduler, Step};
+pub use state::{Cause, Outlook, Pause, Report, STATE_MAX_BYTES, SetState, State};

@@ -1,0 +1,6 @@
+//! The agent's crate as the command line uses it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests fail by panicking")]
+
+mod calendar;
+mod schedule;
