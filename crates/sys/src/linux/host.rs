@@ -56,6 +56,14 @@ pub fn running() -> Duration {
     Duration::new(secs, u32::try_from(nanos).unwrap_or_default())
 }
 
+/// How long the computer has slept since it was started.
+#[must_use]
+pub fn slept() -> Duration {
+    let awake = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let (secs, nanos) = (awake.tv_sec.unsigned_abs(), awake.tv_nsec.unsigned_abs());
+    running().saturating_sub(Duration::new(secs, u32::try_from(nanos).unwrap_or_default()))
+}
+
 /// The addresses that this computer has, those of version 4 first; none where the system does not tell. `root` is `/` but
 /// in tests.
 #[must_use]

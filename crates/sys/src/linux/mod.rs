@@ -1,11 +1,14 @@
 //! Everything that is Linux: a concern a file.
 
+pub mod alarm;
 pub mod aligned;
 pub(crate) mod beneath;
+pub mod child;
 pub(crate) mod closing;
 pub mod cpu;
 pub(crate) mod dir;
 pub mod disk;
+pub mod folder_watch;
 pub mod guarded;
 pub mod heap;
 pub(crate) mod heir;
@@ -35,4 +38,5 @@ mod tcp_peer;
 pub mod thread;
 pub(crate) mod unfit;
 pub mod users;
+pub mod waiting;
 pub mod xattr;

@@ -67,6 +67,15 @@ pub fn keep_own_rights() {
     rustix::process::umask(mask.difference(Mode::RWXU));
 }
 
+/// Has this process, and those that it starts from then on, stand back behind others (a nice value of 10, by which disks go,
+/// too), unless they do so already. Where that is not allowed, nothing changes.
+pub fn stand_back() {
+    const NICE: i32 = 10;
+    if rustix::process::getpriority_process(None).is_ok_and(|nice| nice < NICE) {
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
+}
+
 /// Whether whoever started this process has it ignore a signal, as `nohup` does with that of a terminal that goes
 /// away. Ask before any handler is set.
 #[must_use]
