@@ -18,9 +18,11 @@ mod conditions;
 mod plan;
 mod schedule;
 mod state;
+mod surroundings;
 
 pub use calendar::{Calendar, CalendarError};
 pub use conditions::{Conditions, Hold, LOW_BATTERY_PERCENT};
 pub use plan::{Manner, Manners, Plan, PlannedSet, Schedule};
 pub use schedule::{Ending, Notice, Scheduler, Step};
 pub use state::{Cause, Outlook, Pause, Report, STATE_MAX_BYTES, SetState, State};
+pub use surroundings::Surroundings;

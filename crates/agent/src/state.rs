@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::conditions::{Conditions, Hold};
 
+/// A moment that comes so much later, or the last one that there is.
+pub(crate) fn later(moment: Timestamp, by: Duration) -> Timestamp {
+    moment.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
 /// More than hundreds of sets take.
 pub const STATE_MAX_BYTES: u64 = 1 << 20;
 
@@ -84,7 +89,7 @@ impl SetState {
         ];
         past.into_iter().flatten().for_each(|moment| *moment = (*moment).min(now));
         if let Some(retry_at) = &mut self.retry_at {
-            *retry_at = (*retry_at).min(now + longest_retry);
+            *retry_at = (*retry_at).min(later(now, longest_retry));
         }
     }
 }
@@ -118,7 +123,8 @@ pub enum Cause {
 }
 
 /// What comes next for a set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Outlook {
     /// Its name.
     pub set: String,

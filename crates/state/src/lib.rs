@@ -14,6 +14,7 @@
 //! lab/MADE-DIGEST.json           reports of the lab
 //! runs/STARTED-RANDOM            what backups and checks came to
 //! speed-history.jsonl            how fast the runs before were
+//! agent/state.json, pause.json, lock  what the agent remembers, and is told
 //! ```
 //!
 //! Files are replaced as a whole, and durable once a call returns. Each may be kept by an older or newer holdall, so that
@@ -28,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agent_files;
 mod directories;
 mod error;
 mod filled_sources;
@@ -42,6 +44,7 @@ mod receipts;
 mod run_history;
 mod run_notes;
 
+pub use agent_files::{AgentFiles, IsAgent};
 pub use directories::{Directories, Known, directory_name};
 pub use error::{Gone, StateError, StateFile};
 pub use filled_sources::FilledSources;

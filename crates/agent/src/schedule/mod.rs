@@ -25,7 +25,7 @@ use jiff::tz::TimeZone;
 
 use crate::conditions::{Conditions, Hold};
 use crate::plan::{Plan, PlannedSet};
-use crate::state::{Cause, Pause, SetState, State};
+use crate::state::{Cause, Pause, SetState, State, later};
 pub use ending::Ending;
 use ending::{INTERRUPTED, LONGEST_RETRY, UNREACHABLE};
 pub use notice::Notice;
@@ -89,7 +89,7 @@ impl Scheduler {
             state,
             conditions: Conditions::default(),
             pause: None,
-            settled_at: now + SETTLING,
+            settled_at: later(now, SETTLING),
             running: None,
             untold: Vec::new(),
         }
@@ -110,7 +110,7 @@ impl Scheduler {
         if conditions.connection != self.conditions.connection {
             let unreachable = |set: &&mut SetState| set.exit_code == Some(UNREACHABLE);
             for set in self.state.sets.values_mut().filter(unreachable) {
-                let soon = now + NETWORK_SETTLING;
+                let soon = later(now, NETWORK_SETTLING);
                 set.retry_at = set.retry_at.map(|retry_at| retry_at.min(soon));
             }
         }
@@ -124,7 +124,7 @@ impl Scheduler {
 
     /// The computer woke up.
     pub fn woke_up(&mut self, now: Timestamp) {
-        self.settled_at = now + SETTLING;
+        self.settled_at = later(now, SETTLING);
     }
 
     /// The run that went on has ended.
@@ -145,7 +145,7 @@ impl Scheduler {
             (state.last_good, state.warned, state.failures) = (Some(now), None, 0);
         } else {
             state.failures = state.failures.saturating_add(1);
-            state.retry_at = ending.retry_after(state.failures).map(|wait| now + wait);
+            state.retry_at = ending.retry_after(state.failures).map(|wait| later(now, wait));
         }
         if ending.is_good() {
             state.is_failure_told = false;
@@ -158,7 +158,7 @@ impl Scheduler {
     /// What is to be done now. Ask again until it says to wait, and whenever something happened.
     pub fn next(&mut self, now: Timestamp) -> Step {
         self.state.forget_future(now, LONGEST_RETRY);
-        self.settled_at = self.settled_at.min(now + SETTLING);
+        self.settled_at = self.settled_at.min(later(now, SETTLING));
         if let Some(notice) = self.untold.pop() {
             return Step::Tell(notice);
         }
@@ -219,19 +219,25 @@ impl Scheduler {
 
     /// When a set is due next; `None` of one that only a person starts.
     fn due(&self, set: &PlannedSet) -> Option<Due> {
-        let calendar = set.schedule.calendar()?;
+        set.schedule.calendar()?;
         let state = self.state.sets.get(&set.name)?;
         let planned = match state.served {
-            None => Some((state.known_since, Cause::First)),
-            Some(served) => calendar.next_after(served, &self.zone).map(|at| (at, Cause::Schedule)),
+            None => Some(Due { at: self.delayed(set, state.known_since), cause: Cause::First }),
+            Some(served) => self.due_after(set, served),
         };
-        let most = self.plan.manners.random_delay;
-        let planned = planned.map(|(at, cause)| Due {
-            at: at + random_delay(self.state.seed, &set.name, at, most),
-            cause,
-        });
         let retry = state.retry_at.map(|at| Due { at, cause: Cause::Retry });
         [planned, retry].into_iter().flatten().min_by_key(|due| due.at)
+    }
+
+    /// When a set is due next by its schedule, if that was followed up to then.
+    fn due_after(&self, set: &PlannedSet, served: Timestamp) -> Option<Due> {
+        let planned = set.schedule.calendar()?.next_after(served, &self.zone)?;
+        Some(Due { at: self.delayed(set, planned), cause: Cause::Schedule })
+    }
+
+    fn delayed(&self, set: &PlannedSet, planned: Timestamp) -> Timestamp {
+        let most = self.plan.manners.random_delay;
+        later(planned, random_delay(self.state.seed, &set.name, planned, most))
     }
 
     /// What keeps a set from being backed up at that moment.

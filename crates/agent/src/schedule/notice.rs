@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::{Ending, Scheduler};
 use crate::plan::PlannedSet;
+use crate::state::later;
 
 /// How often the user is warned of the same.
 const WARNED_EACH: Duration = Duration::from_hours(24);
@@ -73,8 +74,8 @@ impl Scheduler {
     pub(super) fn overdue_at(&self, set: &PlannedSet, now: Timestamp) -> Option<Timestamp> {
         set.schedule.calendar()?;
         let state = self.state.sets.get(&set.name)?;
-        let first = state.without_backup_since() + self.plan.manners.warn_after;
-        let again = state.warned.map(|warned| warned + WARNED_EACH);
+        let first = later(state.without_backup_since(), self.plan.manners.warn_after);
+        let again = state.warned.map(|warned| later(warned, WARNED_EACH));
         let moment = again.map_or(first, |again| again.max(first));
         // After a start and a sleep, a backup comes before a warning.
         Some(if moment <= now { moment.max(self.settled_at) } else { moment })

@@ -17,18 +17,17 @@ impl Scheduler {
     fn outlook_of(&self, set: &PlannedSet, now: Timestamp) -> Outlook {
         let busy_with = self.running.as_ref().map(|Running { set, .. }| set);
         let is_running = busy_with == Some(&set.name);
-        let due = self.due(set).filter(|_| !is_running);
-        let hold = self.hold(set, now).or_else(|| {
-            let busy_with = busy_with.filter(|_| due.is_some_and(|due| due.at <= now))?;
-            Some(Hold::Busy { set: busy_with.clone() })
-        });
+        let due = if is_running { self.due_after(set, now) } else { self.due(set) };
+        let is_due = due.is_some_and(|due| due.at <= now);
+        let busy = || Some(Hold::Busy { set: busy_with.filter(|_| is_due)?.clone() });
+        let hold = due.and_then(|_| self.hold(set, now).or_else(busy));
         Outlook {
             set: set.name.clone(),
             schedule: set.schedule.to_string(),
             is_running,
             next: due.map(|due| due.at),
             cause: due.map(|due| due.cause),
-            hold: hold.filter(|_| due.is_some()),
+            hold: hold.filter(|_| !is_running),
         }
     }
 }

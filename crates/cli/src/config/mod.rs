@@ -12,6 +12,7 @@ mod settings;
 mod time_span;
 mod wrong;
 
+pub(crate) use agent::{AgentSettings, Manner};
 pub(crate) use document::{Document, Entry};
 pub(crate) use folders::{Folders, below_home, default_data, repository_below_home};
 pub(crate) use origin::Origin;

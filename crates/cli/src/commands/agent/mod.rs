@@ -1,7 +1,12 @@
-//! `holdall agent`: backs the sets of `config.toml` up. One file for each verb.
+//! `holdall agent`: backs the sets of `config.toml` up by themselves. One file for each verb; `serve` is the agent itself.
 
 mod hooks;
+mod pause;
+mod plan;
+mod resume;
 mod run;
+mod serve;
+mod status;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -9,24 +14,36 @@ use clap::Subcommand;
 use crate::app::App;
 use crate::exit::Exit;
 
-/// Backs up the sets of config.toml
+/// Backs up the sets of config.toml by themselves
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example: holdall agent run home
+Examples: holdall agent             (runs until it is stopped; `holdall status` and `holdall agent status` say more)
+          holdall agent run home    (one backup, now)
 
-Exit codes: those of `holdall backup`")]
+Each set has a schedule, such as `hourly`, `daily` or `Mon..Fri 18:00`, by the calendar expressions of systemd; `hourly` without \
+one. What was missed while the computer was off or asleep is made up for by one backup. A backup that failed for want of the \
+server is tried again after a minute, then ever less often. The table [agent] says when it holds back.
+
+Exit codes: 0 ended as it was asked to, 1 failed, 2 wrong usage, 11 another agent runs")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Agent,
+    verb: Option<Agent>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Agent {
     Run(run::Args),
+    Status(status::Args),
+    Pause(pause::Args),
+    Resume(resume::Args),
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     match &args.verb {
-        Agent::Run(args) => run::run(args, app),
+        None => serve::run(app),
+        Some(Agent::Run(args)) => run::run(args, app),
+        Some(Agent::Status(args)) => status::run(args, app),
+        Some(Agent::Pause(args)) => pause::run(args, app),
+        Some(Agent::Resume(args)) => resume::run(args, app),
     }
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::hooks;
 use crate::app::App;
+use crate::arguments::quantity;
 use crate::commands::{backup, set_backup};
 use crate::config::{FILE, Set};
 use crate::exit::{Exit, Refusal};
@@ -22,11 +23,14 @@ allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// The name of a set: `[sets.NAME]` in config.toml
     set: String,
+    /// Sends at most so many bytes in a second (such as 500k, 20M), also if the set allows more
+    #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
+    limit_upload: Option<u64>,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let set = find(app, &args.set)?;
-    let backup = set_backup::arguments(&args.set, set)?;
+    let backup = set_backup::arguments(&args.set, set)?.limited_to(args.limit_upload);
     let app = &match &set.repository {
         Some(repository) => app.with_repository(repository),
         None => app.clone(),

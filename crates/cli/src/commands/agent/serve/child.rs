@@ -1,0 +1,101 @@
+//! A backup that the agent started.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, io};
+
+use holdall_agent::Ending;
+use holdall_state::KnownRuns;
+use holdall_sys::alarm::Alarm;
+use holdall_sys::child::WatchedChild;
+use holdall_sys::{Clock, SystemClock, waiting};
+
+use crate::app::App;
+use crate::terminal::output::duration;
+
+/// What a backup may send in a second where it is to use little of the line.
+const SLOW: &str = "500k";
+/// How long a backup has to end in good order, before it is asked to end at once, and then is ended.
+const PATIENCE: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
+
+/// A backup that the agent started.
+pub(super) struct Child {
+    set: String,
+    process: WatchedChild,
+    started_ns: i64,
+    begun: Instant,
+}
+
+impl Child {
+    /// Starts `holdall agent run SET`, in a group of processes of its own: Ctrl-C is for the agent, which ends it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn start(set: String, slow: bool) -> io::Result<Self> {
+        let mut command = Command::new(env::current_exe()?);
+        command.args(["agent", "run", &set]).stdin(Stdio::null()).process_group(0);
+        if slow {
+            command.args(["--limit-upload", SLOW]);
+        }
+        let (started_ns, begun) = (SystemClock.now_ns(), Instant::now());
+        Ok(Self { set, process: WatchedChild::spawn(&mut command)?, started_ns, begun })
+    }
+
+    /// Asks it to end in good order.
+    pub(super) fn terminate(&self) {
+        self.process.terminate();
+    }
+
+    /// Has it end, within seconds.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn end(&mut self, alarm: &Alarm) -> io::Result<()> {
+        for patience in PATIENCE {
+            // The second time, it ends at once.
+            self.process.terminate();
+            let patience_ns = i64::try_from(patience.as_nanos()).unwrap_or(i64::MAX);
+            alarm.set_ns(Some(SystemClock.now_ns().saturating_add(patience_ns)))?;
+            waiting::wait(&[self.process.as_fd(), alarm.as_fd()])?;
+            alarm.silence();
+            if waiting::is_ready(&self.process)? {
+                return Ok(());
+            }
+        }
+        self.process.kill();
+        waiting::wait(&[self.process.as_fd()])
+    }
+
+    /// How it ended, with what it noted of that itself; `None` while it goes on.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn ending(&mut self, app: &App) -> io::Result<Option<Ending>> {
+        let Some(status) = self.process.try_wait()? else { return Ok(None) };
+        let exit_code = status.code().and_then(|code| u8::try_from(code).ok());
+        let known = KnownRuns::in_state(&app.folders.state);
+        let own = known.runs.newest().filter(|note| note.started_ns >= self.started_ns);
+        let end = own.and_then(|note| note.end.as_ref());
+        let message =
+            end.filter(|end| Some(end.exit_code) == exit_code).and_then(|end| end.cause.clone());
+        Ok(Some(Ending { exit_code, message }))
+    }
+
+    /// That it ended, for the log.
+    pub(super) fn ended_in_words(&self, ending: &Ending) -> String {
+        let (set, took) = (&self.set, duration(self.begun.elapsed().as_secs_f64()));
+        match ending.exit_code {
+            Some(0) => format!("{set} is backed up, in {took}"),
+            Some(code) => format!("the backup of {set} ended with exit code {code} after {took}"),
+            None => format!("the backup of {set} was killed after {took}"),
+        }
+    }
+}
+
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
+    }
+}

@@ -1,0 +1,254 @@
+//! The agent itself: one thread that sleeps until something happens, asks the schedule what to do, and does it.
+//!
+//! Each backup is a process of its own, `holdall agent run SET`: this one stays small, and a backup that dies takes nothing
+//! along. What wakes it: the next moment of the schedule, a clock that is set, the end of a sleep, `config.toml`, a pause, what the
+//! computer is like, the end of a backup, and a signal.
+
+mod child;
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use holdall_agent::{Ending, Notice, Plan, Report, Scheduler, Step, Surroundings};
+use holdall_state::AgentFiles;
+use holdall_sys::alarm::Alarm;
+use holdall_sys::folder_watch::FolderWatch;
+use holdall_sys::{Clock, SystemClock, host, process, waiting};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::plan;
+use crate::app::App;
+use crate::config::Settings;
+use crate::exit::{Exit, Refusal};
+use crate::terminal::output::sentence;
+use child::Child;
+
+/// A sleep that is shorter changes nothing.
+const SLEEP_NOTICED: Duration = Duration::from_secs(5);
+
+/// Is the agent until a signal comes.
+///
+/// # Errors
+/// If another process is, or the system refuses what it waits by.
+pub(super) fn run(app: &App) -> Result<Exit> {
+    if let Some(typed) = app.typed_repository() {
+        let message = format!("the agent backs up to more than {typed}");
+        return Err(Refusal::new(Exit::Usage, message)
+            .hint("leave -r out: each set of config.toml may name its `repository`")
+            .into());
+    }
+    let files = AgentFiles::in_state(&app.folders.state);
+    let Some(_is_agent) = files.be_the_agent()? else {
+        let who = files.agent().unwrap_or_else(|| "another process".to_owned());
+        return Err(Refusal::new(Exit::InUse, format!("{who} is the agent already"))
+            .hint("`holdall agent status` shows what it does")
+            .into());
+    };
+    process::stand_back();
+    let mut agent = Agent::new(app, files)?;
+    agent.look_around();
+    app.output.note(agent.greeting());
+    while !agent.is_stopped()? {
+        let until = agent.act()?;
+        agent.keep_report();
+        agent.wait(until)?;
+        agent.look_around();
+    }
+    agent.stop()?;
+    Ok(Exit::Done)
+}
+
+/// The agent at work.
+struct Agent<'a> {
+    app: &'a App,
+    files: AgentFiles,
+    scheduler: Scheduler,
+    /// What the schedule follows.
+    plan: Plan,
+    /// Why it does not follow `config.toml` as it is now.
+    settings_problem: Option<String>,
+    kept: Report,
+    child: Option<Child>,
+    surroundings: Surroundings,
+    alarm: Alarm,
+    watch: FolderWatch,
+    /// Readable once a signal came.
+    stop: UnixStream,
+    slept: Duration,
+}
+
+impl<'a> Agent<'a> {
+    fn new(app: &'a App, files: AgentFiles) -> Result<Self> {
+        let kept = files.report()?;
+        let watch = FolderWatch::new().context("cannot watch folders")?;
+        watch.add(files.folder()).context("cannot watch the folder of the agent")?;
+        // One that is made later is read when the agent wakes up for something else.
+        let _ = watch.add(&app.folders.config);
+        let (stop, mut tell) = UnixStream::pair()?;
+        app.interrupt.tell(move || {
+            // It is read as long as there is an agent to stop.
+            let _ = tell.write_all(&[1]);
+        });
+        Ok(Self {
+            app,
+            scheduler: Scheduler::new(kept.state.clone(), TimeZone::system(), now()),
+            files,
+            plan: Plan::default(),
+            settings_problem: None,
+            kept,
+            child: None,
+            surroundings: Surroundings::watch()?,
+            alarm: Alarm::new()?,
+            watch,
+            stop,
+            slept: host::slept(),
+        })
+    }
+
+    fn greeting(&self) -> String {
+        match self.plan.sets.len() {
+            0 => "nothing is to be backed up: config.toml has no sets".to_owned(),
+            1 => "the agent backs up 1 set".to_owned(),
+            sets => format!("the agent backs up {sets} sets"),
+        }
+    }
+
+    fn is_stopped(&self) -> Result<bool> {
+        Ok(waiting::is_ready(&self.stop)?)
+    }
+
+    /// Takes in all that may have changed.
+    fn look_around(&mut self) {
+        let slept = host::slept();
+        if slept > self.slept + SLEEP_NOTICED {
+            self.scheduler.woke_up(now());
+        }
+        self.slept = slept;
+        self.follow_settings();
+        self.scheduler.conditions_are(self.surroundings.now(), now());
+        // A pause that cannot be read is none: better a backup too many.
+        self.scheduler.pause_is(self.files.pause().unwrap_or_default());
+    }
+
+    /// Follows `config.toml`, or what it said before, if it makes no sense now.
+    fn follow_settings(&mut self) {
+        let read = Settings::read(&self.app.folders.config);
+        let plan = read.and_then(|settings| plan::of(&settings, self.app));
+        let problem = match plan {
+            Ok(plan) => {
+                if plan != self.plan {
+                    self.scheduler.follow(plan.clone(), now());
+                    self.plan = plan;
+                }
+                None
+            }
+            Err(error) => Some(sentence(&error.into())),
+        };
+        if problem != self.settings_problem {
+            problem.iter().for_each(|problem| {
+                self.app
+                    .output
+                    .note(format_args!("{problem}; the agent goes on with the settings of before"));
+            });
+            self.settings_problem = problem;
+        }
+    }
+
+    /// Does all that is to be done now; returns until when there is nothing.
+    fn act(&mut self) -> Result<Option<Timestamp>> {
+        self.take_in_end()?;
+        loop {
+            match self.scheduler.next(now()) {
+                Step::Start { set, slow } => self.start(set, slow),
+                Step::Stop(hold) => {
+                    self.app.output.note(format_args!("stopping the backup: {hold}"));
+                    self.child.iter().for_each(Child::terminate);
+                }
+                Step::Tell(notice) => self.tell(&notice),
+                Step::Wait(until) => return Ok(until),
+            }
+        }
+    }
+
+    fn start(&mut self, set: String, slow: bool) {
+        self.app.output.note(format_args!("backing up {set}"));
+        match Child::start(set, slow) {
+            Ok(child) => self.child = Some(child),
+            Err(error) => {
+                let message = format!("the backup cannot be started: {error}");
+                let ending =
+                    Ending { exit_code: Some(Exit::Failed.code()), message: Some(message) };
+                self.scheduler.ended(ending, now());
+            }
+        }
+    }
+
+    /// Reports the end of a backup to the schedule, if one has ended.
+    fn take_in_end(&mut self) -> Result<()> {
+        let Some(child) = &mut self.child else { return Ok(()) };
+        let Some(ending) = child.ending(self.app)? else { return Ok(()) };
+        self.app.output.note(child.ended_in_words(&ending));
+        self.child = None;
+        self.scheduler.ended(ending, now());
+        Ok(())
+    }
+
+    fn tell(&self, notice: &Notice) {
+        self.app.output.note(format_args!("{}. {notice}", notice.title()));
+    }
+
+    /// Keeps what is known and planned, for the next start and for `holdall agent status`.
+    fn keep_report(&mut self) {
+        let report = Report {
+            state: self.scheduler.state().clone(),
+            conditions: self.scheduler.conditions().clone(),
+            outlook: self.scheduler.outlook(now()),
+            settings_problem: self.settings_problem.clone(),
+        };
+        if report == self.kept {
+            return;
+        }
+        match self.files.write_report(&report) {
+            Ok(()) => self.kept = report,
+            // Backups go on, and the next change is written again.
+            Err(error) => {
+                self.app.output.note(format_args!("the agent's state is not kept: {error}"))
+            }
+        }
+    }
+
+    fn wait(&self, until: Option<Timestamp>) -> Result<()> {
+        let until_ns = until.and_then(|until| i64::try_from(until.as_nanosecond()).ok());
+        self.alarm.set_ns(until_ns)?;
+        let mut any_of = vec![
+            self.alarm.as_fd(),
+            self.watch.as_fd(),
+            self.stop.as_fd(),
+            self.surroundings.as_fd(),
+        ];
+        any_of.extend(self.child.iter().map(AsFd::as_fd));
+        waiting::wait(&any_of)?;
+        self.alarm.silence();
+        self.watch.forget();
+        Ok(())
+    }
+
+    /// Ends the backup that goes on, if one does.
+    fn stop(&mut self) -> Result<()> {
+        if let Some(child) = &mut self.child {
+            self.app.output.note("stopping the backup: the agent is to end");
+            child.end(&self.alarm)?;
+            self.take_in_end()?;
+        }
+        self.keep_report();
+        Ok(())
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_nanosecond(SystemClock.now_ns().into()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
