@@ -13,16 +13,23 @@
 //! pause, ends of runs ─────┘
 //! ```
 
+#[cfg(feature = "dbus")]
+mod bus;
 mod calendar;
 mod conditions;
+#[cfg(not(feature = "dbus"))]
+mod no_bus;
 mod plan;
 mod schedule;
 mod state;
-mod surroundings;
+pub mod units;
 
+#[cfg(feature = "dbus")]
+pub use bus::{Surroundings, show};
 pub use calendar::{Calendar, CalendarError};
 pub use conditions::{Conditions, Hold, LOW_BATTERY_PERCENT};
+#[cfg(not(feature = "dbus"))]
+pub use no_bus::{Surroundings, show};
 pub use plan::{Manner, Manners, Plan, PlannedSet, Schedule};
 pub use schedule::{Ending, Notice, Scheduler, Step};
 pub use state::{Cause, Outlook, Pause, Report, STATE_MAX_BYTES, SetState, State};
-pub use surroundings::Surroundings;

@@ -14,7 +14,7 @@ mod wrong;
 
 pub(crate) use agent::{AgentSettings, Manner};
 pub(crate) use document::{Document, Entry};
-pub(crate) use folders::{Folders, below_home, default_data, repository_below_home};
+pub(crate) use folders::{Folders, below_home, default_data, home, repository_below_home};
 pub(crate) use origin::Origin;
 pub(crate) use set::{Hooks, Set};
 pub(crate) use settings::{FILE, PasswordSettings, Settings};

@@ -1,6 +1,7 @@
 //! `holdall agent`: backs the sets of `config.toml` up by themselves. One file for each verb; `serve` is the agent itself.
 
 mod hooks;
+mod install;
 mod pause;
 mod plan;
 mod resume;
@@ -36,6 +37,7 @@ enum Agent {
     Status(status::Args),
     Pause(pause::Args),
     Resume(resume::Args),
+    Install(install::Args),
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
@@ -45,5 +47,6 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Some(Agent::Status(args)) => status::run(args, app),
         Some(Agent::Pause(args)) => pause::run(args, app),
         Some(Agent::Resume(args)) => resume::run(args, app),
+        Some(Agent::Install(args)) => install::run(args, app),
     }
 }

@@ -1,5 +1,8 @@
 //! From `config.toml` to what the agent is to do.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use holdall_agent::{Manner, Manners, Plan, PlannedSet, Schedule};
 
 use crate::app::App;
@@ -14,7 +17,7 @@ use crate::opening::open::Where;
 pub(super) fn of(settings: &Settings, app: &App) -> Result<Plan, Refusal> {
     let sets = settings.sets.iter().map(|(name, set)| {
         let schedule = schedule(name, set)?;
-        let uses_network = uses_network(settings, set, app);
+        let uses_network = directory(settings, set, app).is_none();
         Ok(PlannedSet { name: name.clone(), schedule, uses_network })
     });
     Ok(Plan { manners: manners(&settings.agent), sets: sets.collect::<Result<_, Refusal>>()? })
@@ -28,12 +31,21 @@ fn schedule(name: &str, set: &Set) -> Result<Schedule, Refusal> {
     })
 }
 
-/// Whether its repository is on a server, named by the set, by the settings, or paired with.
-fn uses_network(settings: &Settings, set: &Set, app: &App) -> bool {
+/// The directories to which sets are backed up.
+pub(super) fn directories(app: &App) -> BTreeSet<PathBuf> {
+    let settings = app.settings();
+    settings.sets.values().filter_map(|set| directory(settings, set, app)).collect()
+}
+
+/// The directory of a set's repository; `None` for one on a server, whether it is named or paired with.
+fn directory(settings: &Settings, set: &Set, app: &App) -> Option<PathBuf> {
     let own = set.repository.as_deref().or(settings.repository.as_deref());
     let place = own.map(|name| settings.place_of(name));
-    let place = place.or_else(|| app.named_repository().map(str::to_owned));
-    !matches!(place.map(|place| Where::parse(&place)), Some(Ok(Where::Directory(_))))
+    let place = place.or_else(|| app.named_repository().map(str::to_owned))?;
+    match Where::parse(&place) {
+        Ok(Where::Directory(directory)) => Some(directory),
+        _ => None,
+    }
 }
 
 fn manners(settings: &AgentSettings) -> Manners {

@@ -13,7 +13,7 @@ use holdall_sys::child::WatchedChild;
 use holdall_sys::{Clock, SystemClock, waiting};
 
 use crate::app::App;
-use crate::terminal::output::duration;
+use crate::terminal::output::{Output, duration};
 
 /// What a backup may send in a second where it is to use little of the line.
 const SLOW: &str = "500k";
@@ -29,16 +29,18 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts `holdall agent run SET`, in a group of processes of its own: Ctrl-C is for the agent, which ends it.
+    /// Starts `holdall agent run SET`, which speaks as the agent does, in a group of processes of its own: Ctrl-C is for
+    /// the agent, which ends it.
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn start(set: String, slow: bool) -> io::Result<Self> {
+    pub(super) fn start(set: String, slow: bool, output: &Output) -> io::Result<Self> {
         let mut command = Command::new(env::current_exe()?);
         command.args(["agent", "run", &set]).stdin(Stdio::null()).process_group(0);
-        if slow {
-            command.args(["--limit-upload", SLOW]);
-        }
+        command.args(slow.then_some(["--limit-upload", SLOW]).into_iter().flatten());
+        command.args(output.json.then_some("--json"));
+        command.args(output.quiet.then_some("--quiet"));
+        command.args((0..output.verbose).map(|_| "-v"));
         let (started_ns, begun) = (SystemClock.now_ns(), Instant::now());
         Ok(Self { set, process: WatchedChild::spawn(&mut command)?, started_ns, begun })
     }

@@ -12,13 +12,16 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use holdall_agent::{Ending, Notice, Plan, Report, Scheduler, Step, Surroundings};
+use holdall_agent::{
+    Conditions, Ending, Notice, Outlook, Plan, Report, Scheduler, Step, Surroundings,
+};
 use holdall_state::AgentFiles;
 use holdall_sys::alarm::Alarm;
 use holdall_sys::folder_watch::FolderWatch;
-use holdall_sys::{Clock, SystemClock, host, process, waiting};
+use holdall_sys::{Clock, SystemClock, host, process, thread, waiting};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use serde::Serialize;
 
 use super::plan;
 use crate::app::App;
@@ -168,7 +171,7 @@ impl<'a> Agent<'a> {
                     self.app.output.note(format_args!("stopping the backup: {hold}"));
                     self.child.iter().for_each(Child::terminate);
                 }
-                Step::Tell(notice) => self.tell(&notice),
+                Step::Tell(notice) => self.tell(notice),
                 Step::Wait(until) => return Ok(until),
             }
         }
@@ -176,7 +179,7 @@ impl<'a> Agent<'a> {
 
     fn start(&mut self, set: String, slow: bool) {
         self.app.output.note(format_args!("backing up {set}"));
-        match Child::start(set, slow) {
+        match Child::start(set, slow, &self.app.output) {
             Ok(child) => self.child = Some(child),
             Err(error) => {
                 let message = format!("the backup cannot be started: {error}");
@@ -197,8 +200,17 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    fn tell(&self, notice: &Notice) {
-        self.app.output.note(format_args!("{}. {notice}", notice.title()));
+    /// Says it in the log, and on the desktop where there is one, which is not waited for.
+    fn tell(&self, notice: Notice) {
+        self.app.output.note(format_args!("{}: {notice}", notice.title()));
+        let output = self.app.output.clone();
+        let show = move || {
+            if let Err(error) = holdall_agent::show(&notice) {
+                output.detail(format_args!("this is not shown on a desktop: {error}"));
+            }
+        };
+        // The log has it all the same.
+        let _ = thread::start_alone(show);
     }
 
     /// Keeps what is known and planned, for the next start and for `holdall agent status`.
@@ -212,6 +224,8 @@ impl<'a> Agent<'a> {
         if report == self.kept {
             return;
         }
+        // Whoever read that has had enough: backups go on.
+        let _ = self.app.output.object("agent_outlook", &Seen::of(&report));
         match self.files.write_report(&report) {
             Ok(()) => self.kept = report,
             // Backups go on, and the next change is written again.
@@ -246,6 +260,19 @@ impl<'a> Agent<'a> {
         }
         self.keep_report();
         Ok(())
+    }
+}
+
+/// What programs are told of whenever it changes.
+#[derive(Serialize)]
+struct Seen<'a> {
+    conditions: &'a Conditions,
+    sets: &'a [Outlook],
+}
+
+impl<'a> Seen<'a> {
+    fn of(report: &'a Report) -> Self {
+        Self { conditions: &report.conditions, sets: &report.outlook }
     }
 }
 

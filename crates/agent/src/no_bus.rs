@@ -1,10 +1,11 @@
-//! Where the conditions come from: without the feature `dbus`, from nowhere, so that all of them are unknown.
+//! In the place of `bus` where that is not built in: everything is unknown, and nothing is shown.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use crate::conditions::Conditions;
+use crate::schedule::Notice;
 
 /// What the computer is like, ready to be polled for: it is readable when that may have changed.
 pub struct Surroundings {
@@ -33,4 +34,12 @@ impl AsFd for Surroundings {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.changed.as_fd()
     }
+}
+
+/// Shows nothing.
+///
+/// # Errors
+/// Always.
+pub fn show(_: &Notice) -> Result<(), &'static str> {
+    Err("it is built without D-Bus")
 }
