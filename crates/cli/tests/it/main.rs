@@ -10,6 +10,9 @@
 )]
 
 mod admin;
+mod agent;
+mod agent_bus;
+mod agent_day;
 mod all_series;
 mod audits;
 mod beginning;

@@ -1,0 +1,142 @@
+//! `holdall agent` as a process: it backs up by itself, one at a time, heeds what the computer is like, and ends in good order.
+
+use std::fs;
+use std::process::Stdio;
+
+use holdall_testkit::Process;
+use serde_json::Value;
+
+use crate::house::{Machine, small_tree, text};
+
+/// A machine with a repository in a directory, and a set with these lines.
+pub(crate) fn machine(set: &str) -> Machine {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    machine.init(&["-r", text(&repo)]);
+    small_tree(&source);
+    let usual = format!(
+        "repository = {:?}\n[agent]\nrandom_delay = \"0s\"\n[sets.home]\npaths = [{:?}]\n",
+        text(&repo),
+        text(&source)
+    );
+    write_settings(&machine, &format!("{usual}{set}"));
+    machine
+}
+
+pub(crate) fn write_settings(machine: &Machine, text: &str) {
+    fs::write(machine.path("config").join("config.toml"), text).unwrap();
+}
+
+pub(crate) fn settings(machine: &Machine) -> String {
+    fs::read_to_string(machine.path("config").join("config.toml")).unwrap()
+}
+
+fn agent(machine: &Machine) -> Process {
+    Process::spawn(machine.command(["agent", "--json"]).stderr(Stdio::null())).unwrap()
+}
+
+/// Waits until the agent says of itself what is wanted; returns that.
+pub(crate) fn wait_until(agent: &mut Process, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let line = agent.wait_for_line("{\"message_type\":\"agent_outlook\"").expect("it goes on");
+        let outlook: Value = serde_json::from_str(&line).unwrap();
+        crate::schema::check(&outlook);
+        if is_wanted(&outlook) {
+            return outlook;
+        }
+    }
+}
+
+/// Whether the set has been backed up, and waits for its schedule.
+pub(crate) fn is_done(outlook: &Value) -> bool {
+    let set = &outlook["sets"][0];
+    set["is_running"] == false && set["cause"] == "schedule" && set["hold"].is_null()
+}
+
+pub(crate) fn stop(mut agent: Process) {
+    agent.terminate().unwrap();
+    assert!(agent.wait().unwrap().0.success());
+}
+
+#[test]
+fn a_set_is_backed_up_by_itself_and_the_agent_is_one() {
+    let machine = machine("");
+    let mut agent = agent(&machine);
+    wait_until(&mut agent, is_done);
+    assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 1);
+    let status = machine.ok(["agent", "status", "--json"]).objects().remove(0);
+    assert_eq!(status["sets"][0]["exit_code"], 0);
+    assert!(status["agent"].as_str().unwrap().contains("holdall agent"), "{status}");
+    let other = machine.run(["agent"]).expect(11);
+    assert!(other.stderr.contains("is the agent already"), "{}", other.stderr);
+    stop(agent);
+    let status = machine.ok(["agent", "status"]).stdout;
+    assert!(status.contains("does not run") && status.contains(": done"), "{status}");
+}
+
+#[test]
+fn a_pause_and_other_settings_are_noticed_at_once() {
+    let machine = machine("");
+    machine.ok(["agent", "pause"]);
+    let mut agent = agent(&machine);
+    wait_until(&mut agent, |outlook| outlook["sets"][0]["hold"]["reason"] == "paused");
+    assert_eq!(machine.ok(["snapshots", "--json"]).of_type("snapshot").len(), 0);
+    machine.ok(["agent", "resume"]);
+    wait_until(&mut agent, is_done);
+
+    let before = settings(&machine);
+    write_settings(&machine, &format!("{before}schedule = \"never\"\n"));
+    wait_until(&mut agent, |outlook| outlook["sets"][0]["next"].is_null());
+    write_settings(&machine, &format!("{before}schedule = \"often\"\n"));
+    let problem = || machine.ok(["agent", "status"]).stdout;
+    write_settings(&machine, &format!("{before}schedule = \"Mon 10:00\"\n"));
+    wait_until(&mut agent, |outlook| outlook["sets"][0]["schedule"] == "Mon 10:00");
+    stop(agent);
+    write_settings(&machine, &format!("{before}schedule = \"often\"\n"));
+    assert!(problem().contains("sets.home.schedule: `often` is no calendar expression"), "{}", problem());
+}
+
+#[test]
+fn a_backup_that_goes_on_ends_with_the_agent_and_is_made_by_the_next_one() {
+    let machine = machine("hooks.before = \"echo > began; test -e go || exec sleep 600\"\n");
+    let mut agent = agent_in(&machine);
+    wait_until(&mut agent, |outlook| outlook["sets"][0]["is_running"] == true);
+    stop(agent);
+    let status = machine.ok(["agent", "status"]).stdout;
+    assert!(status.contains(": interrupted"), "{status}");
+    fs::write(machine.path("go"), "").unwrap();
+    let state = machine.path("config/state/agent/state.json");
+    let mut kept: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
+    // A minute later.
+    kept["sets"]["home"]["retry_at"] = "2026-01-01T00:00:00Z".into();
+    fs::write(&state, kept.to_string()).unwrap();
+    let mut agent = agent_in(&machine);
+    wait_until(&mut agent, is_done);
+    stop(agent);
+}
+
+/// An agent whose hooks find the machine's folder as their current one.
+fn agent_in(machine: &Machine) -> Process {
+    let mut command = machine.command(["agent", "--json"]);
+    Process::spawn(command.current_dir(machine.path("")).stderr(Stdio::null())).unwrap()
+}
+
+/// The most that the agent may have in memory while it waits.
+const IDLE_BYTES: u64 = 20 << 20;
+
+#[test]
+fn an_agent_that_waits_is_small_and_stands_back() {
+    let machine = machine("");
+    let mut agent = agent(&machine);
+    wait_until(&mut agent, is_done);
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.id())).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let resident: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(resident << 10 < IDLE_BYTES, "{resident} KiB");
+    let stat = fs::read_to_string(format!("/proc/{}/stat", agent.id())).unwrap();
+    // The 19th field, of which two lie before the name's end.
+    let nice = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16).unwrap();
+    assert!(nice.parse::<i32>().unwrap() >= 10, "{nice}");
+    stop(agent);
+}
+
