@@ -13,7 +13,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 28] = [
+const COMPONENTS: [Component; 29] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -26,6 +26,7 @@ const COMPONENTS: [Component; 28] = [
     Component { program: "sshfs", package: "sshfs" },
     Component { program: "sshd", package: "openssh-server" },
     Component { program: "systemd-analyze", package: "systemd" },
+    Component { program: "dbus-daemon", package: "dbus-daemon" },
     Component { program: "strace", package: "strace" },
     Component { program: "fio", package: "fio" },
     Component { program: "chromium", package: "chromium" },
@@ -53,10 +54,12 @@ struct Module {
 /// Brings the tools of `tools.rs`.
 const PIP: Module = Module { name: "pip", package: "python3-pip" };
 
-const MODULES: [Module; 3] = [
+const MODULES: [Module; 5] = [
     PIP,
     Module { name: "cryptography", package: "python3-cryptography" },
     Module { name: "zstandard", package: "python3-zstandard" },
+    Module { name: "gi", package: "python3-gi" },
+    Module { name: "dbusmock", package: "python3-dbusmock" },
 ];
 
 /// Installs `pip` alone, as root and where it is missing.

@@ -101,7 +101,8 @@ fn commands(page: &mut String) {
 /// A command, and then those below it.
 fn command(page: &mut String, line: &Command, name: &str) {
     let below: Vec<_> = line.get_subcommands().filter(|below| below.get_name() != "help").collect();
-    if below.is_empty() {
+    // One that has others below it may do something by itself.
+    if !line.is_subcommand_required_set() && name != "holdall" {
         let about = line.get_about().map(ToString::to_string).unwrap_or_default();
         let usage = line.clone().render_usage().to_string();
         let _ =

@@ -97,7 +97,11 @@ impl Command {
 
     /// Whether it is worth more without settings that are damaged than not at all.
     pub(crate) fn goes_on_without_settings(&self) -> bool {
-        matches!(self, Self::Status(_))
+        match self {
+            Self::Status(_) => true,
+            Self::Agent(args) => args.goes_on_without_settings(),
+            _ => false,
+        }
     }
 
     /// Does it.

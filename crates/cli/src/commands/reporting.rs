@@ -65,7 +65,7 @@ fn tell(app: &App, keeper: Option<Keeper>, report: RunReport) {
     let app = app.silent();
     let (done, is_done) = channel::<()>();
     let telling = move || {
-        let next_ns = schedule::next_run().map(|next| next.at_ns);
+        let next_ns = schedule::next_run(&app).map(|next| next.at_ns);
         let patience = Patience { retry_for: Duration::ZERO, ..Patience::default() };
         let found = || open::place(&app, patience).ok().map(|opened| opened.keeper);
         if let Some(keeper) = keeper.or_else(found) {

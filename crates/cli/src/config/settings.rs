@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use holdall_agent::Schedule;
 use serde::Deserialize;
 
 use super::agent::AgentSettings;
@@ -171,6 +172,9 @@ impl Settings {
             }
             if let Err((of, reason)) = set.source() {
                 wrong(key(of), reason);
+            }
+            if let Some(Err(error)) = set.schedule.as_deref().map(str::parse::<Schedule>) {
+                wrong(key("schedule"), error.to_string());
             }
             if let Some((of, path)) = set.relative_path() {
                 let reason = format!("{} is not absolute: begin it with / or ~/", path.display());

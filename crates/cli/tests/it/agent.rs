@@ -87,13 +87,15 @@ fn a_pause_and_other_settings_are_noticed_at_once() {
     let before = settings(&machine);
     write_settings(&machine, &format!("{before}schedule = \"never\"\n"));
     wait_until(&mut agent, |outlook| outlook["sets"][0]["next"].is_null());
+    // What makes no sense changes nothing.
     write_settings(&machine, &format!("{before}schedule = \"often\"\n"));
-    let problem = || machine.ok(["agent", "status"]).stdout;
     write_settings(&machine, &format!("{before}schedule = \"Mon 10:00\"\n"));
     wait_until(&mut agent, |outlook| outlook["sets"][0]["schedule"] == "Mon 10:00");
-    stop(agent);
     write_settings(&machine, &format!("{before}schedule = \"often\"\n"));
-    assert!(problem().contains("sets.home.schedule: `often` is no calendar expression"), "{}", problem());
+    let status = machine.ok(["agent", "status"]).stdout;
+    assert!(status.contains("sets.home.schedule: `often` is no calendar expression"), "{status}");
+    assert!(status.contains("(Mon 10:00)"), "{status}");
+    stop(agent);
 }
 
 #[test]
@@ -139,4 +141,3 @@ fn an_agent_that_waits_is_small_and_stands_back() {
     assert!(nice.parse::<i32>().unwrap() >= 10, "{nice}");
     stop(agent);
 }
-

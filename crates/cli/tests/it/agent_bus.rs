@@ -143,7 +143,7 @@ fn a_failure_that_a_person_must_mend_is_shown_on_the_desktop() {
     let Some(bus) = Bus::start() else { return };
     let machine = machine("hooks.before = \"exit 7\"\n");
     machine.ok(["agent", "pause"]);
-    let mut agent = bus.agent(&machine);
+    let agent = bus.agent(&machine);
     let mut desktop = bus.mock("notification_daemon", "{}");
     machine.ok(["agent", "resume"]);
     let shown = loop {

@@ -46,10 +46,7 @@ impl Laptop {
         machine.pair(&server.invite_with(&["--name", "laptop", "--address", &reached_at]));
         let source = machine.path("source");
         fs::create_dir_all(&source).unwrap();
-        let settings = format!(
-            "[sets.home]\npaths = [{:?}]\nretry_for = \"0s\"\n",
-            text(&source)
-        );
+        let settings = format!("[sets.home]\npaths = [{:?}]\nretry_for = \"0s\"\n", text(&source));
         fs::write(machine.path("config").join("config.toml"), settings).unwrap();
 
         let now = "2026-11-30T07:46:00Z".parse().unwrap();
@@ -184,14 +181,22 @@ fn a_day_in_the_life_of_a_laptop_loses_nothing_and_each_state_is_explained() {
     }
     assert_eq!(laptop.snapshots().len(), 25, "the first one came before its schedule");
     laptop.nothing_is_lost();
-    assert!(laptop.explained().contains("done\nnext 2026-12-01 08:00 UTC (hourly)"), "{}", laptop.explained());
+    assert!(
+        laptop.explained().contains("done\nnext 2026-12-01 08:00 UTC (hourly)"),
+        "{}",
+        laptop.explained()
+    );
 
     // The lid is closed over lunch.
     laptop.edit();
     laptop.now = at("1 13:20");
     laptop.scheduler.woke_up(laptop.now);
     laptop.keep();
-    assert!(laptop.explained().contains("but the computer or the agent just started"), "{}", laptop.explained());
+    assert!(
+        laptop.explained().contains("but the computer or the agent just started"),
+        "{}",
+        laptop.explained()
+    );
     assert_eq!(laptop.until("1 13:30"), [("01 13:20".to_owned(), 0)], "one run makes up for five");
 
     // The network goes away in the middle of a run, and comes back.
@@ -203,7 +208,11 @@ fn a_day_in_the_life_of_a_laptop_loses_nothing_and_each_state_is_explained() {
     let runs = laptop.until("1 14:05");
     assert_eq!(codes(&runs), [14, 14, 14], "{runs:?}");
     let explained = laptop.explained();
-    assert!(explained.contains("failed (14)") && explained.contains("last good backup 2026-12-01 13:20"), "{explained}");
+    assert!(
+        explained.contains("failed (14)")
+            && explained.contains("last good backup 2026-12-01 13:20"),
+        "{explained}"
+    );
     assert!(explained.contains("(another attempt, after 3 failures)"), "{explained}");
     laptop.trouble = Some(|laptop| {
         laptop.proxy.cut_after(1 << 40);
@@ -221,7 +230,11 @@ fn a_day_in_the_life_of_a_laptop_loses_nothing_and_each_state_is_explained() {
     assert!(codes(&runs).iter().all(|code| *code == 1) && runs.len() > 1, "{runs:?}");
     let explained = laptop.explained();
     assert!(explained.contains("failed (1): ") && explained.contains("room"), "{explained}");
-    assert!(matches!(&laptop.notices[..], [Notice::Failed { .. }]), "told once: {:?}", laptop.notices);
+    assert!(
+        matches!(&laptop.notices[..], [Notice::Failed { .. }]),
+        "told once: {:?}",
+        laptop.notices
+    );
     fs::remove_file(filler).unwrap();
     assert_eq!(codes(&laptop.until("1 15:50")).last(), Some(&0));
     laptop.nothing_is_lost();
@@ -229,12 +242,19 @@ fn a_day_in_the_life_of_a_laptop_loses_nothing_and_each_state_is_explained() {
     // The clock jumps ahead for a moment, and is set right again.
     laptop.edit();
     laptop.now = "2031-01-01T00:30:00Z".parse().unwrap();
-    assert_eq!(laptop.scheduler.next(laptop.now), Step::Start { set: "home".to_owned(), slow: false });
+    assert_eq!(
+        laptop.scheduler.next(laptop.now),
+        Step::Start { set: "home".to_owned(), slow: false }
+    );
     let ending = laptop.run("home");
     laptop.scheduler.ended(ending, laptop.now);
     laptop.now = at("1 15:52");
     assert_eq!(laptop.until("1 15:55"), []);
-    assert!(laptop.explained().contains("next 2026-12-01 16:00 UTC (hourly)"), "{}", laptop.explained());
+    assert!(
+        laptop.explained().contains("next 2026-12-01 16:00 UTC (hourly)"),
+        "{}",
+        laptop.explained()
+    );
     assert_eq!(codes(&laptop.until("1 17:30")), [0, 0]);
 
     // It stays away from its server for nine days, and is used.
@@ -255,7 +275,11 @@ fn a_day_in_the_life_of_a_laptop_loses_nothing_and_each_state_is_explained() {
     laptop.is_away = false;
     laptop.trouble = Some(|laptop| laptop.proxy.refuse(false));
     assert_eq!(codes(&laptop.until("10 18:05")), [0]);
-    assert!(laptop.explained().contains("done\nnext 2026-12-10 19:00 UTC (hourly)"), "{}", laptop.explained());
+    assert!(
+        laptop.explained().contains("done\nnext 2026-12-10 19:00 UTC (hourly)"),
+        "{}",
+        laptop.explained()
+    );
     laptop.nothing_is_lost();
     laptop.machine.ok(["check"]);
 }

@@ -45,8 +45,9 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
     if args.print {
-        app.output.object("agent_unit", &Unit { name: UNIT, text: &unit(args, app)? })?;
-        unit(args, app)?.lines().try_for_each(|line| app.output.result(line))?;
+        let (file, text) = (folder(args)?.join(UNIT), unit(args, app)?);
+        told(app, &file, Told { text: Some(&text), ..Told::default() })?;
+        text.lines().try_for_each(|line| app.output.result(line))?;
         return Ok(Exit::Done);
     }
     if args.system && users::effective_uid() != 0 {
@@ -63,17 +64,19 @@ pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-#[derive(Serialize)]
-struct Unit<'a> {
-    name: &'a str,
-    text: &'a str,
-}
-
-#[derive(Serialize)]
-struct Installed<'a> {
-    unit: &'a str,
+#[derive(Default, Serialize)]
+struct Told<'a> {
+    unit: String,
+    is_installed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
     /// The timers that are off now.
     disabled: Vec<&'static str>,
+}
+
+fn told(app: &App, file: &Path, told: Told<'_>) -> Result<()> {
+    let unit = file.display().to_string();
+    Ok(app.output.object("agent_unit", &Told { unit, ..told })?)
 }
 
 fn unit(args: &Args, app: &App) -> Result<String> {
@@ -112,8 +115,7 @@ fn install(app: &App, manager: &Manager, file: &Path, unit: &str) -> Result<()> 
     }
     manager.run(&["enable", UNIT])?;
     manager.run(&["restart", UNIT])?;
-    let shown = file.display().to_string();
-    app.output.object("agent_installed", &Installed { unit: &shown, disabled })?;
+    told(app, file, Told { is_installed: true, disabled, ..Told::default() })?;
     app.output.say("the agent runs; `holdall agent status` shows what it does")?;
     if app.settings().sets.is_empty() {
         app.output.note("it has nothing to back up yet: config.toml has no [sets.NAME]");
@@ -128,8 +130,7 @@ fn remove(app: &App, manager: &Manager, file: &Path) -> Result<()> {
         removed => removed.with_context(|| format!("cannot remove {}", file.display()))?,
     }
     manager.run(&["daemon-reload"])?;
-    let shown = file.display().to_string();
-    app.output.object("agent_removed", &Installed { unit: &shown, disabled: Vec::new() })?;
+    told(app, file, Told::default())?;
     app.output.say("the agent is stopped, and does not start again")?;
     Ok(())
 }

@@ -40,6 +40,13 @@ enum Agent {
     Install(install::Args),
 }
 
+impl Args {
+    /// Whether it is worth more without settings that are damaged than not at all.
+    pub(crate) fn goes_on_without_settings(&self) -> bool {
+        matches!(self.verb, Some(Agent::Status(_) | Agent::Pause(_) | Agent::Resume(_)))
+    }
+}
+
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     match &args.verb {
         None => serve::run(app),

@@ -30,15 +30,18 @@ pub(crate) struct Args {
     duration: Option<Duration>,
 }
 
+/// Whether the agent is paused from now on.
+#[derive(Serialize)]
+pub(super) struct Told {
+    pub(super) is_paused: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) until: Option<Timestamp>,
+}
+
 pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
-    #[derive(Serialize)]
-    struct Paused {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        until: Option<Timestamp>,
-    }
     let until = args.duration.map(until).transpose()?;
     AgentFiles::in_state(&app.folders.state).set_pause(Some(Pause { until }))?;
-    app.output.object("agent_paused", &Paused { until })?;
+    app.output.object("agent_pause", &Told { is_paused: true, until })?;
     app.output.say(match until {
         Some(until) => format!("paused until {}", local_time(until.as_nanosecond())),
         None => "paused; `holdall agent resume` ends it".to_owned(),

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use holdall_state::AgentFiles;
-use serde::Serialize;
 
+use super::pause::Told;
 use crate::app::App;
 use crate::exit::Exit;
 
@@ -18,12 +18,8 @@ Exit codes: 0 done, whether or not there was a pause, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {}
 
 pub(super) fn run(_: &Args, app: &App) -> Result<Exit> {
-    #[derive(Serialize)]
-    struct Resumed {
-        was_paused: bool,
-    }
     let was_paused = AgentFiles::in_state(&app.folders.state).set_pause(None)?;
-    app.output.object("agent_resumed", &Resumed { was_paused })?;
+    app.output.object("agent_pause", &Told { is_paused: false, until: None })?;
     app.output.say(if was_paused { "resumed" } else { "it was not paused" })?;
     Ok(Exit::Done)
 }

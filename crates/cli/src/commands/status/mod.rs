@@ -124,7 +124,7 @@ impl Status {
             last_failure,
             last_check: newest(RunKind::Check),
             kit_tried_ns: kit_trial::last_tried_ns(&known, &to),
-            next_run: schedule::next_run(),
+            next_run: schedule::next_run(app),
             seen: asked.answer(),
             place,
             now_ns,

@@ -1,13 +1,16 @@
-//! When the next backup is due, by the timer of systemd that `packaging/install` brings along.
+//! When the next backup is due: by the agent, or by the timer of systemd that `packaging/install` brings along.
 
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use holdall_diagnosis::runs::next_start_ns;
+use holdall_state::AgentFiles;
 use holdall_sys::{Clock, SystemClock, thread, users};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+
+use crate::app::App;
 
 /// The timer of backups.
 const TIMER: &str = "holdall-backup.timer";
@@ -22,9 +25,22 @@ pub(in crate::commands) struct NextRun {
     pub(in crate::commands) by: &'static str,
 }
 
-/// The next start of the timer: for root of the system's manager, for other users of their own. `None` if there is no such
-/// timer, or no manager that answers.
-pub(in crate::commands) fn next_run() -> Option<NextRun> {
+/// The next backup that the agent plans, or the next start of the timer: for root of the system's manager, for other users
+/// of their own. `None` if there is no such timer, or no manager that answers.
+pub(in crate::commands) fn next_run(app: &App) -> Option<NextRun> {
+    by_agent(app).or_else(by_timer)
+}
+
+/// The next backup of the agent that runs now, of any set.
+fn by_agent(app: &App) -> Option<NextRun> {
+    let files = AgentFiles::in_state(&app.folders.state);
+    files.agent()?;
+    let outlook = files.report().ok()?.outlook;
+    let next = outlook.into_iter().filter_map(|set| set.next).min()?;
+    Some(NextRun { at_ns: i64::try_from(next.as_nanosecond()).ok()?, by: "holdall agent" })
+}
+
+fn by_timer() -> Option<NextRun> {
     let (tell, told) = channel();
     // Should it hang, it is left behind.
     let telling = move || {

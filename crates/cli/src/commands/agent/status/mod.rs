@@ -65,12 +65,11 @@ impl Status {
     fn of(app: &App) -> Result<Self> {
         let files = AgentFiles::in_state(&app.folders.state);
         let (agent, report) = (files.agent(), files.report()?);
-        let planned = plan::of(app.settings(), app);
-        let settings_problem = planned.as_ref().err().map(|error| error.to_string());
+        let settings_problem = app.damaged_settings().map(str::to_owned);
         let now = Timestamp::from_nanosecond(SystemClock.now_ns().into())?;
         let outlook = match agent {
             Some(_) => report.outlook.clone(),
-            None => without_agent(&planned.unwrap_or_default()),
+            None => without_agent(&plan::of(app.settings(), app)?),
         };
         let set = |outlook: Outlook| {
             let kept = report.state.sets.get(&outlook.set).cloned().unwrap_or_default();
