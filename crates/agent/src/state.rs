@@ -102,11 +102,18 @@ pub struct State {
     pub seed: u64,
     /// By name.
     pub sets: BTreeMap<String, SetState>,
+    /// When disk and network were measured last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Timestamp>,
+    /// On which connection that was, if that was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured_on: Option<String>,
 }
 
 impl State {
     pub(crate) fn forget_future(&mut self, now: Timestamp, longest_retry: Duration) {
         self.sets.values_mut().for_each(|set| set.forget_future(now, longest_retry));
+        self.measured = self.measured.map(|measured| measured.min(now));
     }
 }
 

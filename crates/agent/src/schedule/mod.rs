@@ -14,6 +14,7 @@
 //! missed, by a computer that was off or asleep, one run makes up for them. One set runs at a time.
 
 mod ending;
+mod measuring;
 mod notice;
 mod outlook;
 mod random_delay;
@@ -46,7 +47,9 @@ pub enum Step {
         /// Whether it is to use little of the line.
         slow: bool,
     },
-    /// End the run that goes on, and report how it ended.
+    /// Measure disk and network in a few seconds, and report that it ended.
+    Measure,
+    /// End what goes on, and report how it ended.
     Stop(Hold),
     /// Tell the user.
     Tell(Notice),
@@ -54,9 +57,10 @@ pub enum Step {
     Wait(Option<Timestamp>),
 }
 
-/// A run that goes on.
+/// What goes on.
 struct Running {
-    set: String,
+    /// The set that is backed up; none while disk and network are measured.
+    set: Option<String>,
     stopped_by: Option<Hold>,
 }
 
@@ -127,10 +131,11 @@ impl Scheduler {
         self.settled_at = later(now, SETTLING);
     }
 
-    /// The run that went on has ended.
+    /// What went on has ended.
     pub fn ended(&mut self, ending: Ending, now: Timestamp) {
         let Some(running) = self.running.take() else { return };
-        let Some(state) = self.state.sets.get_mut(&running.set) else { return };
+        let Some(set) = running.set else { return };
+        let Some(state) = self.state.sets.get_mut(&set) else { return };
         let stopped = running.stopped_by.filter(|_| ending.exit_code == Some(INTERRUPTED));
         state.ended = Some(now);
         state.exit_code = ending.exit_code;
@@ -151,7 +156,7 @@ impl Scheduler {
             state.is_failure_told = false;
         } else if !ending.is_passing() && !state.is_failure_told {
             state.is_failure_told = true;
-            self.untold.push(Notice::Failed { set: running.set, ending });
+            self.untold.push(Notice::Failed { set, ending });
         }
     }
 
@@ -168,9 +173,12 @@ impl Scheduler {
         if let Some(set) = self.ready(now) {
             return self.start(&set, now);
         }
-        match self.overdue(now) {
-            Some(notice) => Step::Tell(notice),
-            None => Step::Wait(self.next_moment(now)),
+        if let Some(notice) = self.overdue(now) {
+            return Step::Tell(notice);
+        }
+        match self.measuring_at(now) {
+            Some(at) if at <= now => self.measure(now),
+            _ => Step::Wait(self.next_moment(now)),
         }
     }
 
@@ -188,7 +196,7 @@ impl Scheduler {
 
     fn next_while_running(&mut self, now: Timestamp) -> Step {
         let going_on = self.running.as_ref().filter(|running| running.stopped_by.is_none());
-        let set = going_on.and_then(|running| self.planned(&running.set));
+        let set = going_on.and_then(|running| self.planned(running.set.as_ref()?));
         match set.and_then(|set| self.hold(set, now)).filter(|hold| *hold != Hold::Settling) {
             Some(hold) => {
                 if let Some(running) = &mut self.running {
@@ -205,7 +213,7 @@ impl Scheduler {
             state.started = Some(now);
             state.stopped_by = None;
         }
-        self.running = Some(Running { set: set.name.clone(), stopped_by: None });
+        self.running = Some(Running { set: Some(set.name.clone()), stopped_by: None });
         let slow = self.conditions.is_slow(&self.plan.manners, set);
         Step::Start { set: set.name.clone(), slow }
     }
@@ -261,7 +269,7 @@ impl Scheduler {
             };
             [next, self.overdue_at(set, now)].into_iter().flatten().min()
         };
-        self.plan.sets.iter().filter_map(of_set).min()
+        self.plan.sets.iter().filter_map(of_set).chain(self.measuring_at(now)).min()
     }
 
     fn planned(&self, name: &str) -> Option<&PlannedSet> {

@@ -15,7 +15,7 @@ impl Scheduler {
     }
 
     fn outlook_of(&self, set: &PlannedSet, now: Timestamp) -> Outlook {
-        let busy_with = self.running.as_ref().map(|Running { set, .. }| set);
+        let busy_with = self.running.as_ref().and_then(|Running { set, .. }| set.as_ref());
         let is_running = busy_with == Some(&set.name);
         let due = if is_running { self.due_after(set, now) } else { self.due(set) };
         let is_due = due.is_some_and(|due| due.at <= now);

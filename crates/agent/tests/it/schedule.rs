@@ -14,6 +14,8 @@ struct Day {
     scheduler: Scheduler,
     now: Timestamp,
     plan: Plan,
+    /// When disk and network were measured.
+    measured: Vec<String>,
 }
 
 impl Day {
@@ -27,8 +29,8 @@ impl Day {
         let manners = Manners { random_delay: Duration::ZERO, ..Manners::default() };
         let plan = Plan { manners, sets: sets.iter().map(set).collect() };
         let now = time("07:46");
-        let mut day =
-            Self { scheduler: Scheduler::new(State::default(), TimeZone::UTC, now), now, plan };
+        let scheduler = Scheduler::new(State::default(), TimeZone::UTC, now);
+        let mut day = Self { scheduler, now, plan, measured: Vec::new() };
         day.scheduler.follow(day.plan.clone(), now);
         day
     }
@@ -58,6 +60,11 @@ impl Day {
                 Step::Start { .. } => {
                     done.push((shown, step));
                     self.end(code);
+                }
+                // Of these, a test of their own tells.
+                Step::Measure => {
+                    self.measured.push(shown);
+                    self.end(0);
                 }
                 step => done.push((shown, step)),
             }
@@ -293,6 +300,24 @@ fn a_random_delay_shifts_runs_and_skips_none() {
     let starts = day.starts_until("1 07:46", 0);
     assert_eq!(starts.len(), 25, "{starts:?}");
     assert!(starts.iter().any(|at| !at.ends_with(":00:00")), "{starts:?}");
+}
+
+#[test]
+fn disk_and_network_are_measured_once_a_day_and_on_another_network() {
+    let mut day = Day::hourly();
+    day.is(on("Home"));
+    day.until(time("1 09:00"), 0);
+    assert_eq!(day.measured, ["30 07:46:30", "01 07:46:30"]);
+    day.is(Conditions { metered: Some(true), ..on("Phone") });
+    day.until(time("1 10:00"), 0);
+    assert_eq!(day.measured.len(), 2, "that would cost money");
+    day.is(on("Cafe"));
+    day.until(time("1 10:01"), 0);
+    day.is(on("Home"));
+    day.until(time("1 12:00"), 0);
+    assert_eq!(day.measured[2..], ["01 10:00:00", "01 11:00:00"], "at most once an hour");
+    let kept = serde_json::to_string(day.scheduler.state()).unwrap();
+    assert_eq!(serde_json::from_str::<State>(&kept).unwrap(), *day.scheduler.state());
 }
 
 #[test]

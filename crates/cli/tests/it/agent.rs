@@ -123,8 +123,9 @@ fn agent_in(machine: &Machine) -> Process {
     Process::spawn(command.current_dir(machine.path("")).stderr(Stdio::null())).unwrap()
 }
 
-/// The most that the agent may have in memory while it waits.
-const IDLE_BYTES: u64 = 20 << 20;
+/// The most that the agent may have in memory of its own while it waits. What of the program's file is mapped comes on top:
+/// little of what is shipped, much of what is built for tests.
+const IDLE_KIB: u64 = 8 << 10;
 
 #[test]
 fn an_agent_that_waits_is_small_and_stands_back() {
@@ -132,9 +133,9 @@ fn an_agent_that_waits_is_small_and_stands_back() {
     let mut agent = agent(&machine);
     wait_until(&mut agent, is_done);
     let status = fs::read_to_string(format!("/proc/{}/status", agent.id())).unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let resident = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     let resident: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
-    assert!(resident << 10 < IDLE_BYTES, "{resident} KiB");
+    assert!(resident < IDLE_KIB, "{resident} KiB");
     let stat = fs::read_to_string(format!("/proc/{}/stat", agent.id())).unwrap();
     // The 19th field, of which two lie before the name's end.
     let nice = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16).unwrap();

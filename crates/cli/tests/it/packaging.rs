@@ -1,10 +1,11 @@
 //! What `packaging/install` puts where, and that systemd understands the units.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::house::{HOLDALL, Machine, files_below, folder, text};
+use crate::house::{HOLDALL, Machine, Outcome, files_below, folder, text};
 
 fn packaging(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name)
@@ -72,6 +73,7 @@ fn systemd_understands_the_units() {
     install(root.path(), &[]);
     let units = [
         "holdall-server.service",
+        "holdall-agent.service",
         "holdall-backup.service",
         "holdall-backup.timer",
         "holdall-overdue.service",
@@ -92,7 +94,7 @@ fn systemd_understands_the_units() {
     }
     assert_eq!(complaints(user.path(), &units[1..]), "");
     fs::write(place.join("holdall-backup.timer"), "[Timer]\nOnCalender=daily\n").unwrap();
-    assert!(complaints(user.path(), &units[2..3]).contains("OnCalender"), "a mistake is noticed");
+    assert!(complaints(user.path(), &units[3..4]).contains("OnCalender"), "a mistake is noticed");
 }
 
 /// What the units are fenced in by, as systemd judges it without a manager: of 10, where less is better.
@@ -110,12 +112,22 @@ fn exposure(root: &Path, unit: &str) -> f64 {
 fn services_are_fenced_in_and_leave_no_core_dumps() {
     let root = folder();
     install(root.path(), &[]);
-    for (unit, most) in [("holdall-server.service", 2.0), ("holdall-backup.service", 4.0)] {
+    let most = [
+        ("holdall-server.service", 2.0),
+        ("holdall-backup.service", 4.0),
+        ("holdall-agent.service", 4.0),
+    ];
+    for (unit, most) in most {
         let exposure = exposure(root.path(), unit);
         assert!(exposure < most, "{unit}: {exposure}");
     }
-    for unit in ["holdall-server.service", "holdall-backup.service", "user/holdall-backup.service"]
-    {
+    for unit in [
+        "holdall-server.service",
+        "holdall-agent.service",
+        "holdall-backup.service",
+        "user/holdall-agent.service",
+        "user/holdall-backup.service",
+    ] {
         let text = fs::read_to_string(packaging("systemd").join(unit)).unwrap();
         assert!(text.lines().any(|line| line == "LimitCORE=0"), "{unit}");
         // It would hide /usr/lib/modules from a backup.
@@ -158,4 +170,75 @@ fn what_is_shipped_leaves_out_caches_and_trash_and_nothing_else_of_a_home() {
             assert_ne!(told.code, Some(0), "{file} takes {name}");
         }
     }
+}
+
+/// A program in the place of `systemctl`, which keeps what it was asked; these timers are on.
+fn service_manager(machine: &Machine, is_on: &[&str]) -> PathBuf {
+    let folder = machine.path("bin");
+    fs::create_dir_all(&folder).unwrap();
+    let on = is_on.join("|");
+    let script = format!(
+        "#!/bin/sh\necho \"$*\" >> {}\ncase \"$*\" in *is-enabled*) case \"$*\" in {on}) exit 0;; *) exit 1;; esac;; esac\n",
+        text(&machine.path("asked"))
+    );
+    let program = folder.join("systemctl");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+fn asked(machine: &Machine) -> Vec<String> {
+    let asked = fs::read_to_string(machine.path("asked")).unwrap();
+    let orders = asked.lines().filter(|line| !line.contains("is-enabled"));
+    orders.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_agent_is_installed_in_the_place_of_the_timer_and_removed_again() {
+    let machine = Machine::new();
+    let bin = service_manager(&machine, &["*holdall-backup.timer"]);
+    let agent = |args: &[&str]| {
+        let mut command = machine.command([&["agent", "install", "--json"], args].concat());
+        let path = format!("{}:/usr/bin:/bin", text(&bin));
+        Outcome::of(command.env("PATH", path)).expect(0).objects().remove(0)
+    };
+    let unit = machine.path("home/.config/systemd/user/holdall-agent.service");
+    let printed = agent(&["--print"]);
+    assert!(!unit.exists() && !machine.path("asked").exists(), "it is only shown");
+
+    let installed = agent(&[]);
+    assert_eq!(installed["disabled"], serde_json::json!(["holdall-backup.timer"]));
+    let written = fs::read_to_string(&unit).unwrap();
+    assert_eq!(printed["text"].as_str(), Some(&*written));
+    assert!(written.contains(&format!("ExecStart={HOLDALL} agent\n")), "{written}");
+    let expected = [
+        "--user daemon-reload",
+        "--user disable --now holdall-backup.timer",
+        "--user enable holdall-agent.service",
+        "--user restart holdall-agent.service",
+    ];
+    assert_eq!(asked(&machine), expected);
+
+    agent(&["--remove"]);
+    assert!(!unit.exists());
+    assert_eq!(asked(&machine)[4], "--user disable --now holdall-agent.service");
+}
+
+#[test]
+fn the_unit_of_the_system_lets_the_agent_write_to_repositories_in_directories() {
+    let machine = Machine::new();
+    fs::create_dir_all(machine.path("config")).unwrap();
+    let settings = "[repositories.disk]\nrepository = \"/mnt/my disk\"\n[sets.home]\npaths = [\"/home\"]\n\
+         repository = \"disk\"\n[sets.etc]\npaths = [\"/etc\"]\nrepository = \"https://attic\"\n";
+    fs::write(machine.path("config/config.toml"), settings).unwrap();
+    let unit = machine.ok(["agent", "install", "--system", "--print"]).stdout;
+    let writable: Vec<_> =
+        unit.lines().filter(|line| line.starts_with("ReadWritePaths=-")).collect();
+    assert_eq!(writable, ["ReadWritePaths=-\"/mnt/my disk\""]);
+    let root = folder();
+    install(root.path(), &[]);
+    // What is there under the name of the program, systemd looks for.
+    let unit = unit.replace(HOLDALL, "/usr/local/bin/holdall");
+    fs::write(root.path().join("etc/systemd/system/holdall-agent.service"), unit).unwrap();
+    assert_eq!(complaints(root.path(), &["holdall-agent.service"]), "");
 }

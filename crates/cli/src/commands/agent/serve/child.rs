@@ -1,7 +1,8 @@
-//! A backup that the agent started.
+//! A process that the agent started: a backup, or a measurement.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, io};
@@ -20,29 +21,45 @@ const SLOW: &str = "500k";
 /// How long a backup has to end in good order, before it is asked to end at once, and then is ended.
 const PATIENCE: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(1)];
 
-/// A backup that the agent started.
+/// A backup that the agent started, or a measurement.
 pub(super) struct Child {
-    set: String,
+    /// None of a measurement.
+    set: Option<String>,
     process: WatchedChild,
     started_ns: i64,
     begun: Instant,
 }
 
 impl Child {
-    /// Starts `holdall agent run SET`, which speaks as the agent does, in a group of processes of its own: Ctrl-C is for
-    /// the agent, which ends it.
+    /// Starts `holdall agent run SET`, which speaks as the agent does.
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn start(set: String, slow: bool, output: &Output) -> io::Result<Self> {
-        let mut command = Command::new(env::current_exe()?);
-        command.args(["agent", "run", &set]).stdin(Stdio::null()).process_group(0);
+    pub(super) fn back_up(set: String, slow: bool, output: &Output) -> io::Result<Self> {
+        let mut command = holdall(&["agent", "run", &set])?;
         command.args(slow.then_some(["--limit-upload", SLOW]).into_iter().flatten());
         command.args(output.json.then_some("--json"));
         command.args(output.quiet.then_some("--quiet"));
         command.args((0..output.verbose).map(|_| "-v"));
+        Self::start(Some(set), &mut command)
+    }
+
+    /// Starts `holdall lab quick` on the disk of that folder. It says something only with `-v`, and its report is kept.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn measure(folder: &Path, output: &Output) -> io::Result<Self> {
+        let mut command = holdall(&["lab", "quick"])?;
+        command.arg(folder);
+        if output.json || output.verbose == 0 {
+            command.arg("--quiet").stdout(Stdio::null()).stderr(Stdio::null());
+        }
+        Self::start(None, &mut command)
+    }
+
+    fn start(set: Option<String>, command: &mut Command) -> io::Result<Self> {
         let (started_ns, begun) = (SystemClock.now_ns(), Instant::now());
-        Ok(Self { set, process: WatchedChild::spawn(&mut command)?, started_ns, begun })
+        Ok(Self { set, process: WatchedChild::spawn(command)?, started_ns, begun })
     }
 
     /// Asks it to end in good order.
@@ -85,14 +102,15 @@ impl Child {
         Ok(Some(Ending { exit_code, message }))
     }
 
-    /// That it ended, for the log.
-    pub(super) fn ended_in_words(&self, ending: &Ending) -> String {
-        let (set, took) = (&self.set, duration(self.begun.elapsed().as_secs_f64()));
-        match ending.exit_code {
+    /// Says how a backup ended, in the log.
+    pub(super) fn tell_end(&self, app: &App, ending: &Ending) {
+        let Some(set) = &self.set else { return };
+        let took = duration(self.begun.elapsed().as_secs_f64());
+        app.output.note(match ending.exit_code {
             Some(0) => format!("{set} is backed up, in {took}"),
             Some(code) => format!("the backup of {set} ended with exit code {code} after {took}"),
             None => format!("the backup of {set} was killed after {took}"),
-        }
+        });
     }
 }
 
@@ -100,4 +118,11 @@ impl AsFd for Child {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
     }
+}
+
+/// This program again, in a group of processes of its own: Ctrl-C is for the agent, which ends it.
+fn holdall(args: &[&str]) -> io::Result<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    command.args(args).stdin(Stdio::null()).process_group(0);
+    Ok(command)
 }

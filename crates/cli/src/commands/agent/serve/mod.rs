@@ -6,7 +6,7 @@
 
 mod child;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -166,9 +166,16 @@ impl<'a> Agent<'a> {
         self.take_in_end()?;
         loop {
             match self.scheduler.next(now()) {
-                Step::Start { set, slow } => self.start(set, slow),
+                Step::Start { set, slow } => {
+                    self.app.output.note(format_args!("backing up {set}"));
+                    self.start(Child::back_up(set, slow, &self.app.output));
+                }
+                Step::Measure => {
+                    self.app.output.detail("measuring disk and network");
+                    self.start(Child::measure(self.files.folder(), &self.app.output));
+                }
                 Step::Stop(hold) => {
-                    self.app.output.note(format_args!("stopping the backup: {hold}"));
+                    self.app.output.note(format_args!("stopping: {hold}"));
                     self.child.iter().for_each(Child::terminate);
                 }
                 Step::Tell(notice) => self.tell(notice),
@@ -177,12 +184,11 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn start(&mut self, set: String, slow: bool) {
-        self.app.output.note(format_args!("backing up {set}"));
-        match Child::start(set, slow, &self.app.output) {
+    fn start(&mut self, child: io::Result<Child>) {
+        match child {
             Ok(child) => self.child = Some(child),
             Err(error) => {
-                let message = format!("the backup cannot be started: {error}");
+                let message = format!("holdall cannot be started: {error}");
                 let ending =
                     Ending { exit_code: Some(Exit::Failed.code()), message: Some(message) };
                 self.scheduler.ended(ending, now());
@@ -194,7 +200,7 @@ impl<'a> Agent<'a> {
     fn take_in_end(&mut self) -> Result<()> {
         let Some(child) = &mut self.child else { return Ok(()) };
         let Some(ending) = child.ending(self.app)? else { return Ok(()) };
-        self.app.output.note(child.ended_in_words(&ending));
+        child.tell_end(self.app, &ending);
         self.child = None;
         self.scheduler.ended(ending, now());
         Ok(())
@@ -224,10 +230,12 @@ impl<'a> Agent<'a> {
         if report == self.kept {
             return;
         }
-        // Whoever read that has had enough: backups go on.
-        let _ = self.app.output.object("agent_outlook", &Seen::of(&report));
         match self.files.write_report(&report) {
-            Ok(()) => self.kept = report,
+            Ok(()) => {
+                // Whoever read that has had enough: backups go on.
+                let _ = self.app.output.object("agent_outlook", &Seen::of(&report));
+                self.kept = report;
+            }
             // Backups go on, and the next change is written again.
             Err(error) => {
                 self.app.output.note(format_args!("the agent's state is not kept: {error}"))
@@ -254,7 +262,7 @@ impl<'a> Agent<'a> {
     /// Ends the backup that goes on, if one does.
     fn stop(&mut self) -> Result<()> {
         if let Some(child) = &mut self.child {
-            self.app.output.note("stopping the backup: the agent is to end");
+            self.app.output.note("stopping: the agent is to end");
             child.end(&self.alarm)?;
             self.take_in_end()?;
         }
