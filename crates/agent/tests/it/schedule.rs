@@ -121,7 +121,7 @@ fn a_set_that_was_never_backed_up_is_so_once_the_network_had_time_and_then_by_it
     let expected = ["30 07:46:30", "30 08:00:00", "30 09:00:00", "30 10:00:00"];
     assert_eq!(day.starts_until("10:59", 0), expected);
     assert_eq!(day.outlook().next, Some(time("11:00")));
-    assert_eq!(day.outlook().cause, Some(Cause::Schedule));
+    assert_eq!((day.outlook().cause, day.outlook().hold), (Some(Cause::Schedule), None));
 }
 
 #[test]

@@ -87,7 +87,8 @@ fn a_pause_and_other_settings_are_noticed_at_once() {
     let before = settings(&machine);
     write_settings(&machine, &format!("{before}schedule = \"never\"\n"));
     wait_until(&mut agent, |outlook| outlook["sets"][0]["next"].is_null());
-    // What makes no sense changes nothing.
+    // What makes no sense changes nothing, nor does a file that is just being written.
+    write_settings(&machine, "");
     write_settings(&machine, &format!("{before}schedule = \"often\"\n"));
     write_settings(&machine, &format!("{before}schedule = \"Mon 10:00\"\n"));
     wait_until(&mut agent, |outlook| outlook["sets"][0]["schedule"] == "Mon 10:00");
@@ -129,16 +130,14 @@ const IDLE_KIB: u64 = 8 << 10;
 
 #[test]
 fn an_agent_that_waits_is_small_and_stands_back() {
-    let machine = machine("");
-    let mut agent = agent(&machine);
+    let machine = machine("hooks.before = \"nice > nice\"\n");
+    let mut agent = agent_in(&machine);
     wait_until(&mut agent, is_done);
     let status = fs::read_to_string(format!("/proc/{}/status", agent.id())).unwrap();
     let resident = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     let resident: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(resident < IDLE_KIB, "{resident} KiB");
-    let stat = fs::read_to_string(format!("/proc/{}/stat", agent.id())).unwrap();
-    // The 19th field, of which two lie before the name's end.
-    let nice = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16).unwrap();
-    assert!(nice.parse::<i32>().unwrap() >= 10, "{nice}");
+    let nice = fs::read_to_string(machine.path("nice")).unwrap();
+    assert!(nice.trim().parse::<i32>().unwrap() >= 10, "{nice}");
     stop(agent);
 }

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use crate::clocks;
 use crate::house::{Machine, Outcome, Server, text};
 use crate::mounts::Mount;
 
@@ -138,7 +139,9 @@ impl Laptop {
 
     /// What the status says of the set, in words.
     fn explained(&self) -> String {
-        let Outcome { stdout, .. } = self.machine.ok(["agent", "status"]);
+        let command = self.machine.command(["agent", "status"]);
+        let now = self.now.strftime("%F %T").to_string();
+        let Outcome { stdout, .. } = Outcome::of(&mut clocks::at(&now, &command)).expect(0);
         assert!(stdout.starts_with("agent            runs ("), "{stdout}");
         stdout.lines().skip(1).map(str::trim).collect::<Vec<_>>().join("\n")
     }
@@ -171,6 +174,9 @@ fn codes(runs: &[(String, i32)]) -> Vec<i32> {
 
 #[test]
 fn a_day_in_the_life_of_a_laptop_loses_nothing_and_each_state_is_explained() {
+    if !clocks::has_faketime() {
+        return;
+    }
     let Some(mut laptop) = Laptop::new() else { return };
     laptop.keep();
     assert!(laptop.explained().contains("the first one"), "{}", laptop.explained());

@@ -67,7 +67,7 @@ pub fn keep_own_rights() {
     rustix::process::umask(mask.difference(Mode::RWXU));
 }
 
-/// Has this process, and those that it starts from then on, stand back behind others (a nice value of 10, by which disks go,
+/// Has this thread, and the threads and processes that it starts from then on, stand back behind others (a nice value of 10, by which disks go,
 /// too), unless they do so already. Where that is not allowed, nothing changes.
 pub fn stand_back() {
     const NICE: i32 = 10;

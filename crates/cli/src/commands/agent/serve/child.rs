@@ -1,7 +1,7 @@
 //! A process that the agent started: a backup, or a measurement.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,8 +12,10 @@ use holdall_state::KnownRuns;
 use holdall_sys::alarm::Alarm;
 use holdall_sys::child::WatchedChild;
 use holdall_sys::{Clock, SystemClock, waiting};
+use signal_hook::consts::SIGTERM;
 
 use crate::app::App;
+use crate::exit::Exit;
 use crate::terminal::output::{Output, duration};
 
 /// What a backup may send in a second where it is to use little of the line.
@@ -93,7 +95,10 @@ impl Child {
     /// What the system says.
     pub(super) fn ending(&mut self, app: &App) -> io::Result<Option<Ending>> {
         let Some(status) = self.process.try_wait()? else { return Ok(None) };
-        let exit_code = status.code().and_then(|code| u8::try_from(code).ok());
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        // It was asked to end before it could mind that.
+        let is_asked = status.signal() == Some(SIGTERM);
+        let exit_code = code.or_else(|| is_asked.then_some(Exit::Interrupted.code()));
         let known = KnownRuns::in_state(&app.folders.state);
         let own = known.runs.newest().filter(|note| note.started_ns >= self.started_ns);
         let end = own.and_then(|note| note.end.as_ref());

@@ -139,8 +139,13 @@ impl<'a> Agent<'a> {
 
     /// Follows `config.toml`, or what it said before, if it makes no sense now.
     fn follow_settings(&mut self) {
-        let read = Settings::read(&self.app.folders.config);
-        let plan = read.and_then(|settings| plan::of(&settings, self.app));
+        let folder = &self.app.folders.config;
+        let is_being_written = Settings::text(folder).is_ok_and(|text| text.as_deref() == Some(""));
+        if is_being_written && !self.plan.sets.is_empty() {
+            // Its end is noticed, too.
+            return;
+        }
+        let plan = Settings::read(folder).and_then(|settings| plan::of(&settings, self.app));
         let problem = match plan {
             Ok(plan) => {
                 if plan != self.plan {
