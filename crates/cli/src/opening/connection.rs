@@ -49,7 +49,11 @@ impl Connection {
 
     /// The same, sending no more than that in a second.
     pub(crate) fn limited_to(self, most: Option<u64>) -> Self {
-        let limit_upload = self.limit_upload.into_iter().chain(most).min();
+        let rate = match self.limit_upload {
+            Some(RateLimit::BytesPerSecond(rate)) => most.map(|most| most.min(rate)),
+            _ => most,
+        };
+        let limit_upload = rate.map(RateLimit::BytesPerSecond).or(self.limit_upload);
         Self { limit_upload, ..self }
     }
 
