@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use holdall_pages::{field, form};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -98,8 +98,7 @@ pub(super) async fn add(
     Sent(new): Sent<New>,
 ) -> Result<Response, Problem> {
     let rule = new.rule()?;
-    shared.ask(who.actor(source), AddBandwidth { rule }).await?;
-    Ok(Redirect::to("/bandwidth").into_response())
+    shared.carry_out(who.actor(source), AddBandwidth { rule }, "/bandwidth").await
 }
 
 /// Takes one away.
@@ -110,6 +109,5 @@ pub(super) async fn remove(
     Path(number): Path<u64>,
     Sent(_): Sent<Nothing>,
 ) -> Result<Response, Problem> {
-    shared.ask(who.actor(source), RemoveBandwidth { number }).await?;
-    Ok(Redirect::to("/bandwidth").into_response())
+    shared.carry_out(who.actor(source), RemoveBandwidth { number }, "/bandwidth").await
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use holdall_pages::{field, form, name};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -100,6 +100,5 @@ pub(super) async fn withdraw(
     who: SignedIn,
     Sent(withdrawn): Sent<Withdrawn>,
 ) -> Result<Response, Problem> {
-    shared.ask(who.actor(source), WithdrawInvite { id: withdrawn.id }).await?;
-    Ok(Redirect::to("/settings").into_response())
+    shared.carry_out(who.actor(source), WithdrawInvite { id: withdrawn.id }, "/settings").await
 }

@@ -204,8 +204,7 @@ pub(super) async fn cancel(
     Path(number): Path<u64>,
     Sent(_): Sent<Nothing>,
 ) -> Result<Response, Problem> {
-    shared.ask(who.actor(source), CancelJob { number }).await?;
-    Ok(Redirect::to(&format!("/jobs/{number}")).into_response())
+    shared.carry_out(who.actor(source), CancelJob { number }, &format!("/jobs/{number}")).await
 }
 
 /// Has a machine's run end.
@@ -216,6 +215,5 @@ pub(super) async fn end_session(
     Path(number): Path<u64>,
     Sent(_): Sent<Nothing>,
 ) -> Result<Response, Problem> {
-    shared.ask(who.actor(source), EndSession { number }).await?;
-    Ok(Redirect::to("/jobs").into_response())
+    shared.carry_out(who.actor(source), EndSession { number }, "/jobs").await
 }

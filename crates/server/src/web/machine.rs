@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use holdall_meter::{count, size};
 use holdall_pages::{columns, form, name};
 use maud::{Markup, html};
@@ -190,8 +190,7 @@ pub(super) async fn cancel(
     Path(number): Path<u64>,
     Sent(_): Sent<Nothing>,
 ) -> Result<Response, Problem> {
-    shared.ask(who.actor(source), Cancel { number }).await?;
-    Ok(Redirect::to("/").into_response())
+    shared.carry_out(who.actor(source), Cancel { number }, "/").await
 }
 
 /// Locks a machine out, once the password was given again.
@@ -204,6 +203,7 @@ pub(super) async fn revoke(
 ) -> Result<Response, Problem> {
     check_id(&id)?;
     entry::check_again(&shared, source, &who, confirmed.password).await?;
-    shared.ask(who.actor(source), Revoke { machine: id.clone() }).await?;
-    Ok(Redirect::to(&format!("/machines/{id}")).into_response())
+    shared
+        .carry_out(who.actor(source), Revoke { machine: id.clone() }, &format!("/machines/{id}"))
+        .await
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use holdall_meter::{count, counted};
 use holdall_pages::{form, name, number};
 use holdall_repository::retention::{ALL, Policy};
@@ -276,8 +276,7 @@ pub(super) async fn change(
         return Err(wrong("No rules are named."));
     };
     let asked = SetKeeping { repository, wanted: Some(WantedKeeping::Rules(rules)) };
-    shared.ask(who.actor(source), asked).await?;
-    Ok(Redirect::to(&format!("/machines/{id}/retention")).into_response())
+    shared.carry_out(who.actor(source), asked, &format!("/machines/{id}/retention")).await
 }
 
 #[cfg(test)]

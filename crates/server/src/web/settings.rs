@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use holdall_pages::{field, form, name};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -163,8 +163,7 @@ pub(super) async fn revoke_token(
     who: SignedIn,
     Sent(named): Sent<Named>,
 ) -> Result<Response, Problem> {
-    shared.ask(who.actor(source), RevokeApiToken { name: named.name }).await?;
-    Ok(Redirect::to("/settings").into_response())
+    shared.carry_out(who.actor(source), RevokeApiToken { name: named.name }, "/settings").await
 }
 
 /// Sends a trial.

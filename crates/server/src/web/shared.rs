@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use holdall_pages::{Account, Page};
 use maud::Markup;
 use tokio::task::JoinSet;
@@ -62,6 +62,21 @@ impl Shared {
         C::Reply: Send + 'static,
     {
         self.administer(actor, C::PACE, move |on| on.carry_out(&command)).await
+    }
+
+    /// Answers a form: has one command carried out, and leads to the page that shows what became of it.
+    pub(super) async fn carry_out<C>(
+        &self,
+        actor: Actor,
+        command: C,
+        then: &str,
+    ) -> Result<Response, Problem>
+    where
+        C: Carried + Send + 'static,
+        C::Reply: Send + 'static,
+    {
+        self.ask(actor, command).await?;
+        Ok(Redirect::to(then).into_response())
     }
 
     /// Reads what a page is made of.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use holdall_pages::{form, number};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -60,6 +60,5 @@ pub(super) async fn change(
     })?;
     let before = shared.ask(who.actor(source), ShowUpkeep {}).await?;
     let upkeep = Upkeep { hours: changed.hours.hours(&before.hours), scrub_days };
-    shared.ask(who.actor(source), SetUpkeep { upkeep }).await?;
-    Ok(Redirect::to("/upkeep").into_response())
+    shared.carry_out(who.actor(source), SetUpkeep { upkeep }, "/upkeep").await
 }
