@@ -5,7 +5,6 @@ mod agent;
 pub(crate) mod backup;
 mod browse;
 mod check;
-mod command_source;
 mod compact;
 mod completions;
 mod config;

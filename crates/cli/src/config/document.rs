@@ -35,7 +35,7 @@ impl Document {
     }
 
     /// Each key, those of tables too.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn keys(&self) -> &[Entry] {
         &self.entries
     }
 

@@ -49,7 +49,7 @@ struct JsonSetting<'a> {
 pub(crate) fn run(app: &App) -> Result<Exit> {
     let text = Settings::text(&app.folders.config.join(FILE))?.unwrap_or_default();
     let document = Document::parse(&text).context("it was read before")?;
-    let in_tables = document.entries().iter().filter_map(in_table);
+    let in_tables = document.keys().iter().filter_map(in_table);
     let settings: Vec<_> =
         folders(app).into_iter().chain(general(app)).chain(in_tables).chain(unsaid(app)).collect();
     let widest = settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
