@@ -65,7 +65,15 @@ const VARIABLES: [(&str, &str); 34] = [
     ("NO_COLOR", "Uses no colours if it is not empty, as `--no-color`."),
 ];
 /// Those that libraries and systemd read or set.
-const OTHERS_VARIABLES: [(&str, &str); 4] = [
+const OTHERS_VARIABLES: [(&str, &str); 6] = [
+    (
+        "DBUS_SESSION_BUS_ADDRESS",
+        "The bus of the desktop, on which the agent shows failures, if not that of the session.",
+    ),
+    (
+        "DBUS_SYSTEM_BUS_ADDRESS",
+        "The bus on which the agent finds UPower and NetworkManager, if not that of the system.",
+    ),
     ("JOURNAL_STREAM", "Set by systemd: lines of the server's log then begin without a time."),
     ("TMPDIR", "The folder for temporary files, if not `/tmp`."),
     ("TZ", "The time zone in which times are shown and read, by name or as in POSIX."),

@@ -30,7 +30,7 @@ again when the program has moved, or a set has another directory as its reposito
 
 Your own agent ends when you log out, unless `sudo loginctl enable-linger $USER` has it stay.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage")]
+Exit codes: 0 done, 1 failed, 2 wrong usage, 13 only root may do that")]
 pub(crate) struct Args {
     /// Installs the unit of the whole computer, as root
     #[arg(long)]
