@@ -257,6 +257,51 @@ impl<S: NodeSource> Cursor<S> {
         }
     }
 
+    /// How many entries of the tree come before the one that the cursor stands at, or before the node that it has not
+    /// fetched: the number of that entry in the order of the tree, from zero. Means nothing at the end.
+    pub fn position(&self) -> u64 {
+        let sum = |children: &[Child]| {
+            children.iter().fold(0u64, |sum, child| sum.saturating_add(child.items))
+        };
+        let passed = |(depth, frame): (usize, &Frame)| {
+            let entered = depth.saturating_add(1) < self.frames.len() || self.leaf.is_some();
+            let passed = frame.next.saturating_sub(usize::from(entered));
+            sum(frame.children.get(..passed).unwrap_or_default())
+        };
+        let before = self.frames.iter().enumerate().map(passed).fold(0, u64::saturating_add);
+        let read = self.leaf.as_ref().map_or(0, |leaf| leaf.items);
+        before.saturating_add(read).saturating_sub(u64::from(self.entry.is_some()))
+    }
+
+    /// Steps past that many entries. Fetches only nodes that hold an entry beyond them, and a root.
+    ///
+    /// # Errors
+    /// As [`Cursor::peek`].
+    pub fn skip_items(&mut self, mut items: u64) -> Result<(), TreeError<S::Error>> {
+        while items > 0 {
+            match self.settle()? {
+                Place::End => return Ok(()),
+                Place::Entry(_) => {
+                    self.entry = None;
+                    items = items.saturating_sub(1);
+                    continue;
+                }
+                Place::Node { .. } => {}
+            }
+            // A root is named by nobody who says how many entries it has.
+            let named = self.frames.last().filter(|frame| frame.level.is_some());
+            let held = named.and_then(Frame::next_child).map(|child| child.items);
+            match held.and_then(|held| items.checked_sub(held)) {
+                Some(left) => {
+                    items = left;
+                    self.skip_node();
+                }
+                None => self.enter()?,
+            }
+        }
+        Ok(())
+    }
+
     /// Steps past what could not be read: after an error, the rest of that node. What comes after
     /// it can still be read.
     pub fn skip_unreadable(&mut self) {

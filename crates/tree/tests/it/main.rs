@@ -8,4 +8,5 @@ mod content;
 mod golden;
 mod hostile;
 mod leaves;
+mod positions;
 mod tree;
