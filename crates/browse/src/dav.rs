@@ -27,6 +27,7 @@ use dav_server::fs::{
 };
 use dav_server::{DavHandler, DavMethodSet};
 use holdall_engine::{Entry, EntryKind, ListedEntry, Snapshot, Time};
+use holdall_format::portable_name;
 use holdall_pages::Page;
 use maud::html;
 
@@ -190,7 +191,7 @@ impl Files {
 
 /// The folder of a snapshot: its time in UTC, which never comes twice, its host and the beginning of its id.
 fn folder_of(one: &Snapshot) -> String {
-    let host = names::portable(one.secret.host.as_bytes()).replace('/', "%2F");
+    let host = portable_name(one.secret.host.as_bytes()).replace('/', "%2F");
     format!("{}_{host}_{:.10}", times::in_utc(one.taken_ns()), one.id.to_string())
 }
 

@@ -10,13 +10,14 @@ use axum::http::Uri;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use holdall_engine::{Content, EngineError, Entry, EntryKind, ListedEntry, Run, Snapshot, Viewer};
+use holdall_format::portable_name;
 use jiff::Timestamp;
 use zip::write::{SimpleFileOptions, StreamWriter};
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::download::archive_name;
 use super::{On, Place, entry_at};
-use crate::names::{self, header};
+use crate::names::header;
 use crate::problem::Problem;
 use crate::stream;
 
@@ -139,7 +140,7 @@ fn write(
 impl<W: Write> Archive<'_, W> {
     fn add(&mut self, path: &[u8], entry: &Entry) -> Result<(), EngineError> {
         let below = path.get(self.top + 1..).unwrap_or_default();
-        let name: Vec<_> = below.split(|byte| *byte == b'/').map(names::portable).collect();
+        let name: Vec<_> = below.split(|byte| *byte == b'/').map(portable_name).collect();
         let name = name.join("/");
         if !name.contains('/')
             && name.get(..LEFT_OUT.len()).is_some_and(|front| front.eq_ignore_ascii_case(LEFT_OUT))
