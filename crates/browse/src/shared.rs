@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::response::{Html, IntoResponse, Response};
-use holdall_engine::{EngineError, Listed, Run, Snapshot, UnlockedRepository, Viewer};
+use holdall_engine::{EngineError, Listed, OnDemand, Run, Snapshot, UnlockedRepository, Viewer};
 use holdall_pages::Page;
 use holdall_sys::Clock;
 use maud::{Markup, html};
@@ -92,8 +92,7 @@ pub(crate) struct Shared {
     pub(crate) peers: Peers,
     silence: Silence,
     listing: Mutex<Option<(Instant, Arc<Listing>)>>,
-    viewer: Mutex<Option<Arc<Viewer>>>,
-    used: Mutex<Instant>,
+    viewer: OnDemand<Viewer>,
     questions: Arc<Semaphore>,
     streams: Arc<Semaphore>,
 }
@@ -115,6 +114,7 @@ impl Shared {
         door: Door,
         hosts: Hosts,
     ) -> Self {
+        let viewer = OnDemand::new(Arc::clone(&access), Viewer::open);
         Self {
             access,
             name,
@@ -126,8 +126,7 @@ impl Shared {
             peers: Peers::new(),
             silence: Silence::default(),
             listing: Mutex::default(),
-            viewer: Mutex::default(),
-            used: Mutex::new(Instant::now()),
+            viewer,
             questions: Arc::new(Semaphore::new(QUESTIONS)),
             streams: Arc::new(Semaphore::new(STREAMS)),
         }
@@ -231,29 +230,12 @@ impl Shared {
     /// # Errors
     /// If the repository cannot be asked, as while another process writes to its directory.
     pub(crate) fn viewer(&self) -> Result<Arc<Viewer>, EngineError> {
-        let mut viewer = lock(&self.viewer);
-        *lock(&self.used) = Instant::now();
-        if let Some(viewer) = &*viewer {
-            return Ok(Arc::clone(viewer));
-        }
-        let new = Arc::new(Viewer::open(Arc::clone(&self.access))?);
-        Ok(Arc::clone(viewer.insert(new)))
+        self.viewer.get()
     }
 
     /// Lets other programs write to the repository while no request is open.
     pub(crate) fn rest(&self) {
-        if lock(&self.used).elapsed() < RESTS_AFTER {
-            return;
-        }
-        let mut viewer = lock(&self.viewer);
-        let rested = viewer.take_if(|viewer| Arc::strong_count(viewer) == 1);
-        let is_idle = viewer.is_none();
-        drop(viewer);
-        // Ending a session asks the server.
-        drop(rested);
-        if is_idle {
-            self.access.repository().rest();
-        }
+        self.viewer.rest_after(RESTS_AFTER);
     }
 
     /// A page.

@@ -117,6 +117,16 @@ impl EngineError {
         matches!(self, Self::Repository(RepositoryError::InUse { .. }))
     }
 
+    /// Whether it says that something stored is damaged or gone, and not that nothing can be asked.
+    pub fn is_damage(&self) -> bool {
+        is_damaged(self)
+    }
+
+    /// Whether the caller wished to stop.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Interrupted | Self::Repository(RepositoryError::Interrupted))
+    }
+
     /// Says that something was sealed wrongly.
     pub(crate) fn self_check(reason: impl ToString) -> Self {
         Self::SelfCheck { reason: reason.to_string() }

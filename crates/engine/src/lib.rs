@@ -50,11 +50,15 @@ pub use backup::{
     Source, Survey, backup, backup_upon, count_ahead, folder_behind, misplaced, overlap,
     plain_path,
 };
+pub use browse::ahead::ReadAhead;
 pub use browse::changes::{Aspect, ChangeKind, EntryChange};
 pub use browse::diff::{ChangedEntry, DiffSummary, diff};
 pub use browse::find::{FoundEntry, find};
+pub use browse::hard_links::{HardLink, HardLinks};
 pub use browse::history::{Version, history};
 pub use browse::listing::{ListedEntry, list};
+pub use browse::numbered::{Children, NumberedEntry, ROOT_NUMBER};
+pub use browse::on_demand::OnDemand;
 pub use browse::viewer::{FileView, Viewer};
 pub use cache::private_folder::make_private;
 pub use compact::{CompactReport, compact};
@@ -86,5 +90,5 @@ pub use restore::{
 pub use run::{Problem, Run};
 pub use storing::PUT_TARGET_BYTES;
 // What listings and comparisons show.
-pub use holdall_tree::{Content, Entry, EntryKind, Time};
+pub use holdall_tree::{Attributes, Content, Entry, EntryKind, Time};
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

@@ -9,9 +9,10 @@ use bytes::Bytes;
 use holdall_crypto::Opener;
 use holdall_format::SessionId;
 use holdall_protocol::SessionPurpose;
-use holdall_tree::{Content, ContentReader, Cursor, Entry, EntryKind, lookup};
+use holdall_tree::{Attributes, Content, ContentReader, Cursor, Entry, EntryKind, lookup};
 
 use super::find::{Visit, Wanted, find_in};
+use super::hard_links::KnownLinks;
 use super::history::{Version, history_in};
 use super::listing::{ListedEntry, list_in};
 use crate::blocks::{Nodes, SharedNodeCache, open_node_cache};
@@ -32,24 +33,31 @@ pub struct Viewer {
     access: Arc<UnlockedRepository>,
     session: SessionId,
     cache: SharedNodeCache,
-    chunks: ChunkSource,
+    pub(super) chunks: ChunkSource,
     idle: Mutex<Vec<Hand>>,
+    pub(super) links: Mutex<KnownLinks>,
 }
 
 /// What one question at a time needs.
-struct Hand {
-    nodes: Nodes,
+pub(super) struct Hand {
+    pub(super) nodes: Nodes,
     opener: Opener,
 }
 
 /// A file whose pieces can be read.
 pub struct FileView {
-    entry: Entry,
-    layout: Layout,
+    pub(super) entry: Entry,
+    pub(super) layout: Layout,
     path: Vec<u8>,
 }
 
 impl FileView {
+    /// A file whose extents, if it has any, lie in its entry.
+    pub(super) fn of(path: &[u8], entry: Entry) -> Result<Self, EngineError> {
+        let layout = Layout::of(&entry).map_err(|error| damaged(path, error))?;
+        Ok(Self { entry, layout, path: path.to_vec() })
+    }
+
     /// Its bytes, with holes.
     pub fn len_bytes(&self) -> u64 {
         self.entry.size
@@ -64,7 +72,8 @@ impl Viewer {
     pub fn open(access: Arc<UnlockedRepository>) -> Result<Self, EngineError> {
         let session = access.repository.open_session(&SessionPurpose::Read)?.session;
         let (cache, chunks) = (open_node_cache(&access), ChunkSource::new(&access, session));
-        Ok(Self { access, session, cache, chunks, idle: Mutex::default() })
+        let (idle, links) = Default::default();
+        Ok(Self { access, session, cache, chunks, idle, links })
     }
 
     /// What is at an absolute path, if something is. The root is there even if it was not backed up itself.
@@ -134,8 +143,20 @@ impl Viewer {
         if entry.extents.is_some() {
             Reader::new(&self.access, self.session, &self.chunks)?.bring_in_extents(&mut entry)?;
         }
-        let layout = Layout::of(&entry).map_err(|error| damaged(path, error))?;
-        Ok(FileView { entry, layout, path: path.to_vec() })
+        FileView::of(path, entry)
+    }
+
+    /// The extended attributes of an entry, with access control lists; `path` is what errors call it.
+    ///
+    /// # Errors
+    /// [`EngineError::Damaged`] if they cannot be had; [`EngineError::Repository`].
+    pub fn attributes(&self, path: &[u8], mut entry: Entry) -> Result<Attributes, EngineError> {
+        if !matches!(entry.attributes, Content::Inline(_)) {
+            Reader::new(&self.access, self.session, &self.chunks)?
+                .bring_in_attributes(&mut entry)?;
+        }
+        let Content::Inline(bytes) = &entry.attributes else { return Ok(Attributes::default()) };
+        Attributes::decode(bytes).map_err(|error| damaged(path, error))
     }
 
     /// Reads a piece of a file that starts at `offset`: at most `most` bytes, and at most 4 MiB; nothing at its end, else
@@ -156,7 +177,12 @@ impl Viewer {
     }
 
     /// Reads `len` bytes of the content from `at` on.
-    fn read_data(&self, file: &FileView, at: u64, len: usize) -> Result<Bytes, EngineError> {
+    pub(super) fn read_data(
+        &self,
+        file: &FileView,
+        at: u64,
+        len: usize,
+    ) -> Result<Bytes, EngineError> {
         let content = &file.entry.content;
         if let Content::Inline(bytes) = content {
             let start = usize::try_from(at).unwrap_or(usize::MAX);
@@ -186,7 +212,7 @@ impl Viewer {
     }
 
     /// Works with nodes that may be open already.
-    fn with<T>(
+    pub(super) fn with<T>(
         &self,
         work: impl FnOnce(&mut Hand) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
@@ -201,8 +227,17 @@ impl Viewer {
     }
 
     fn new_hand(&self) -> Hand {
-        let nodes = Nodes::with_cache(&self.access, self.session, Arc::clone(&self.cache));
-        Hand { nodes, opener: ChunkSource::opener(&self.access) }
+        Hand { nodes: self.nodes(), opener: self.opener() }
+    }
+
+    /// Nodes for who keeps them.
+    pub(super) fn nodes(&self) -> Nodes {
+        Nodes::with_cache(&self.access, self.session, Arc::clone(&self.cache))
+    }
+
+    /// An opener for a thread.
+    pub(super) fn opener(&self) -> Opener {
+        ChunkSource::opener(&self.access)
     }
 }
 

@@ -95,6 +95,23 @@ impl Layout {
         }
     }
 
+    /// Where the next data of a file of `size` bytes begins, or the next hole: from `offset` on, and the end of the file is
+    /// a hole. `None` where there is none.
+    pub(crate) fn next(&self, offset: u64, size: u64, is_data: bool) -> Option<u64> {
+        if offset >= size {
+            return None;
+        }
+        let mut at = offset;
+        while at < size {
+            let (data, len_bytes) = self.at(at, size);
+            if data.is_some() == is_data {
+                return Some(at);
+            }
+            at = at.saturating_add(len_bytes);
+        }
+        (!is_data).then_some(size)
+    }
+
     /// Where `len` bytes that start at `position` of the content belong: pieces of them, with
     /// their offsets in the file.
     pub(crate) fn places(&self, position: u64, len: usize) -> Vec<(Range<usize>, u64)> {
@@ -152,6 +169,19 @@ mod tests {
         );
         assert_eq!([at(50), at(99), at(100)], [(Some(4), 6), (Some(11), 1), (None, 0)]);
         assert_eq!(Layout::Dense.at(7, 10), (Some(7), 3));
+    }
+
+    #[test]
+    fn data_and_holes_are_found_from_any_offset_on() {
+        let layout = Layout::of(&entry(100, 12, Some(vec![(10, 4), (50, 6), (98, 2)]))).unwrap();
+        let next = |offset| (layout.next(offset, 100, true), layout.next(offset, 100, false));
+        assert_eq!(next(0), (Some(10), Some(0)));
+        assert_eq!(next(12), (Some(12), Some(14)));
+        assert_eq!(next(60), (Some(98), Some(60)));
+        assert_eq!(next(99), (Some(99), Some(100)));
+        assert_eq!(next(100), (None, None));
+        assert_eq!(Layout::Dense.next(3, 10, true), Some(3));
+        assert_eq!(Layout::Dense.next(3, 10, false), Some(10));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Groups {
 
 /// A hash of the group and of what its members have in common. Names of one group that differ in that are no
 /// names of one file: it changed while it was read, or went, and another one got its inode.
-fn in_common(entry: &Entry) -> [u8; 16] {
+pub(crate) fn in_common(entry: &Entry) -> [u8; 16] {
     let mut hashing = Hashing(blake3::Hasher::new());
     (entry.hardlink, entry.kind, entry.mode, entry.uid, entry.gid).hash(&mut hashing);
     (entry.mtime, entry.size, &entry.content).hash(&mut hashing);

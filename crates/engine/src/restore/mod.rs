@@ -88,10 +88,10 @@ use writer::Writer;
 pub(crate) use attributes::{ACCESS_LIST, DEFAULT_LIST};
 pub(crate) use chunks::{Arriving as ChunkArriving, ChunkMeters, Chunks as ChunkSource, FETCHERS};
 pub(crate) use layout::Layout;
-pub(crate) use links::{Groups, Links, Membership};
+pub(crate) use links::{Groups, Links, Membership, in_common};
 pub(crate) use order::{Chunk, Order};
 pub(crate) use reader::{Reader, SIDE_CONTENT_MAX_BYTES};
-pub(crate) use window::{ClosedWindow, Ended, Outlets, Output};
+pub(crate) use window::{ClosedWindow, Ended, Outlets, Output, WINDOW_BYTES};
 
 /// Windows that are planned and not written yet.
 pub(crate) const WINDOWS_AHEAD: usize = 6;
@@ -226,7 +226,7 @@ fn end(context: &Context<'_>, top: Directory<'_>) {
 }
 
 /// By what buffers and threads are divided.
-fn share_of_memory() -> usize {
+pub(crate) fn share_of_memory() -> usize {
     let limit = memory::limit_bytes();
     if limit.is_some_and(|limit| limit < LITTLE_MEMORY_BYTES) { 4 } else { 1 }
 }

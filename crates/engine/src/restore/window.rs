@@ -15,7 +15,7 @@ use super::order::{Chunk, Order};
 use super::split_file::SplitFile;
 
 /// Content bytes at which a window is closed.
-pub(super) const WINDOW_BYTES: u64 = 4 << 20;
+pub(crate) const WINDOW_BYTES: u64 = 4 << 20;
 /// Work items at which a window is closed.
 const WINDOW_ITEMS: usize = 4096;
 /// Chunks at which a window is closed.
