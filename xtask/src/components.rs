@@ -13,7 +13,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 29] = [
+const COMPONENTS: [Component; 30] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -24,6 +24,7 @@ const COMPONENTS: [Component; 29] = [
     Component { program: "faketime", package: "faketime" },
     Component { program: "groff", package: "groff-base" },
     Component { program: "sshfs", package: "sshfs" },
+    Component { program: "fusermount3", package: "fuse3" },
     Component { program: "sshd", package: "openssh-server" },
     Component { program: "systemd-analyze", package: "systemd" },
     Component { program: "dbus-daemon", package: "dbus-daemon" },

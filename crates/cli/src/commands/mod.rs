@@ -22,6 +22,7 @@ mod kit_trial;
 mod lab;
 mod ls;
 mod man;
+mod mount;
 mod noted;
 pub(crate) mod pair;
 mod prune;
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Restore(Box<restore::Args>),
     Dump(dump::Args),
     Browse(browse::Args),
+    Mount(mount::Args),
     Tag(tag::Args),
     Key(key::Args),
     Check(check::Args),
@@ -128,6 +130,7 @@ impl Command {
             Self::Erase(args) => erase::run(&args, app),
             Self::Dump(args) => dump::run(&args, app),
             Self::Browse(args) => browse::run(&args, app),
+            Self::Mount(args) => mount::run(&args, app),
             Self::Tag(args) => tag::run(&args, app),
             Self::Key(args) => key::run(&args, app),
             Self::Check(args) => check::run(&args, app),

@@ -69,6 +69,7 @@ mod lost;
 mod lost_sectors;
 mod manners;
 mod mistakes;
+mod mount;
 mod mounts;
 mod moving;
 mod newest_gone;
