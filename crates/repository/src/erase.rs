@@ -22,8 +22,9 @@ use rustix::fs::FallocateFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::opening::lease::{Access, Lease};
+use crate::state_files::erased::read_erased;
 use crate::storage::layout::{ERASED_MARKER, Layout};
-use crate::storage::publish::{failed, read_limited};
+use crate::storage::publish::failed;
 
 /// What is written at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -53,11 +54,6 @@ pub struct Erasing<'a> {
 /// [`RepositoryError::Io`].
 pub fn erased_in(dir: &Path) -> Result<Option<Erased>, RepositoryError> {
     read_erased(&Layout::new(dir))
-}
-
-pub(crate) fn read_erased(layout: &Layout) -> Result<Option<Erased>, RepositoryError> {
-    let bytes = read_limited(&layout.root().join(ERASED_FILE), ERASED_MAX_BYTES)?;
-    Ok(bytes.and_then(|bytes| Erased::decode(&String::from_utf8_lossy(&bytes)).ok()))
 }
 
 /// Erases the repository in `dir`, of which `text` stays, signed; or goes on with that.

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use holdall_crypto::fingerprint;
-use holdall_engine::{UnlockedRepository, snapshots};
+use holdall_engine::{UnlockedRepository, erased_text, snapshots};
 use holdall_format::{Erased, RepositoryId};
 use holdall_lab::storage_stack::StorageStack;
 use holdall_repository::{ErasedFiles, Erasing, erase, erased_in};
@@ -90,16 +90,13 @@ impl Doomed {
     }
 
     fn open(access: &UnlockedRepository) -> Result<Self> {
-        let (keys, repository) = (access.keys(), access.config().repository);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let owner = keys.owner();
-        let erased = Erased { repository, owner: owner.public(), erased_s: now.as_secs() };
         // Damage is no reason to keep it.
         let snapshots = snapshots(access).map_or(0, |listed| listed.snapshots.len() as u64);
         Ok(Self {
-            repository,
-            fingerprint: keys.fingerprint(),
-            text: erased.encode(|context, message| owner.sign(context, message)),
+            repository: access.config().repository,
+            fingerprint: access.keys().fingerprint(),
+            text: erased_text(access, now.as_secs()),
             has: Some(counted(snapshots, "snapshot")),
         })
     }

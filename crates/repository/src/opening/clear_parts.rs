@@ -25,12 +25,12 @@ use holdall_format::{
 };
 use holdall_protocol::{Repair, RepositoryError};
 
-use crate::erase::read_erased;
 use crate::opening::lease::Lease;
 use crate::opening::repository_identity::RecordsOf;
 use crate::opening::wrappings::{SignedSet, put_spare};
 use crate::pack_file::unreadable;
 use crate::records::files;
+use crate::state_files::erased::read_erased;
 use crate::storage::Stored;
 use crate::storage::layout::{
     ERASED_MARKER, Layout, MARKER_FRONT, MARKER_TEXT, generations_in, number_of,

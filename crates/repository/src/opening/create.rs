@@ -3,12 +3,12 @@
 use holdall_format::RepositoryConfig;
 use holdall_protocol::{NewRepository, RepositoryError};
 
-use crate::erase::read_erased;
 use crate::opening::clear_parts::holds_records;
 use crate::opening::lease::{Access, Lease};
 use crate::opening::open::make_folders;
 use crate::opening::probe::probe;
 use crate::opening::wrappings::{SignedSet, put_spare};
+use crate::state_files::erased::read_erased;
 use crate::storage::layout::{Layout, MARKER_TEXT, generations_in, since};
 use crate::storage::publish::{Published, damaged, make_private_dirs, names_in};
 

@@ -6,12 +6,13 @@ use std::path::Path;
 use holdall_lab::disk::{Access, measure_fsync, standard_set};
 use holdall_lab::disk::{DiskFiles, average, large_steps, measure as measure_row};
 use holdall_lab::files::{SmallFiles, measure_size, measure_small};
-use holdall_lab::report::{Fact, Report, row_name};
+use holdall_lab::report::{Fact, Report};
 use holdall_lab::storage_stack::StorageStack;
-use holdall_lab::{LabError, Measurement, Scratch, Stop};
+use holdall_lab::{LabError, Measurement, Scratch};
 use holdall_meter::size;
 use holdall_sys::host;
 
+use super::rows::{Rows, Watch};
 use super::{Extent, LabTest, MIB, net};
 use crate::ServerError;
 
@@ -29,40 +30,6 @@ const SIZES: [u64; 3] = [20_000, 200_000, 2_000_000];
 /// What each of those takes at most.
 const SIZE_BYTES: u64 = 200_000_000;
 
-/// What looks on, and may end it.
-pub(crate) struct Watch<'a> {
-    /// Set when it is to end.
-    pub(crate) stop: Stop,
-    /// Asked before each row: why it is not to go on.
-    pub(crate) may_go_on: &'a dyn Fn() -> Result<(), ServerError>,
-    /// Told of each row: what it was, and of how many it was which.
-    pub(crate) told: &'a dyn Fn(&str, usize, usize),
-}
-
-/// What was measured so far.
-pub(super) struct Rows<'a> {
-    pub(super) watch: &'a Watch<'a>,
-    rows: Vec<Measurement>,
-    notes: Vec<String>,
-    /// How many rows there will be.
-    pub(super) total: usize,
-}
-
-impl Rows<'_> {
-    /// Tells a row, and goes on unless it is to end.
-    pub(super) fn add(&mut self, row: Measurement) -> Result<(), ServerError> {
-        let name = row_name(&row);
-        self.rows.push(row);
-        (self.watch.told)(&name, self.rows.len(), self.total);
-        self.may_go_on()
-    }
-
-    fn may_go_on(&self) -> Result<(), ServerError> {
-        self.watch.stop.check()?;
-        (self.watch.may_go_on)()
-    }
-}
-
 /// Measures in `folder`, of which nothing is left afterwards, and gives the report. `made` is when, in RFC 3339.
 ///
 /// # Errors
@@ -78,7 +45,7 @@ pub(crate) fn measure(
         LabTest::Net => net::links(),
         LabTest::Disk | LabTest::Files => below(folder)?,
     };
-    let mut rows = Rows { watch, rows: Vec::new(), notes, total: 0 };
+    let mut rows = Rows::new(watch, notes);
     rows.may_go_on()?;
     match what {
         LabTest::Net => net::net(extent, &mut rows)?,
@@ -204,6 +171,8 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
+
+    use holdall_lab::Stop;
 
     use super::*;
 

@@ -4,19 +4,21 @@
 //! while a machine stores or reads, and it ends when one begins. It measures in a folder that no repository can be called,
 //! which is emptied when the server starts: a crash leaves nothing.
 //!
-//! `measure` does it, `net` without the disk, `reports` keeps what was found.
+//! `measure` does it, `net` without the disk, `rows` are what comes of it, `reports` keeps what was found.
 
 mod measure;
 mod net;
 mod reports;
+mod rows;
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use measure::{Watch, measure};
+pub(crate) use measure::measure;
 pub(crate) use reports::Reports;
+pub(crate) use rows::Watch;
 
 const MIB: u64 = 1 << 20;
 

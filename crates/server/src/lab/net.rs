@@ -13,7 +13,7 @@ use holdall_lab::net::{Direct, Link, Listener, ListenerOptions, NetPlan, Token, 
 use holdall_lab::report::Fact;
 
 use super::Extent;
-use super::measure::Rows;
+use super::rows::Rows;
 use crate::ServerError;
 use crate::auth::identity::random;
 
