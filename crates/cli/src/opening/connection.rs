@@ -47,16 +47,6 @@ impl Connection {
         self.limit_upload.is_some()
     }
 
-    /// The same, sending no more than that in a second.
-    pub(crate) fn limited_to(self, most: Option<u64>) -> Self {
-        let rate = match self.limit_upload {
-            Some(RateLimit::BytesPerSecond(rate)) => most.map(|most| most.min(rate)),
-            _ => most,
-        };
-        let limit_upload = rate.map(RateLimit::BytesPerSecond).or(self.limit_upload);
-        Self { limit_upload, ..self }
-    }
-
     /// Says that a repository in a directory is written without a limit, if one was set.
     pub(crate) fn tell_idle_limit(&self, app: &App) {
         let named = app.named_repository().map(Where::parse);

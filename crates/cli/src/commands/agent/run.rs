@@ -30,12 +30,20 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let set = find(app, &args.set)?;
-    let backup = set_backup::arguments(&args.set, set)?.limited_to(args.limit_upload);
+    let backup = set_backup::arguments(&args.set, &limited(set, args.limit_upload))?;
     let app = &match &set.repository {
         Some(repository) => app.with_repository(repository),
         None => app.clone(),
     };
     hooks::around(app, &args.set, &set.hooks, |before| backup::run_after(&backup, app, before))
+}
+
+/// A set that sends no more than that in a second.
+fn limited(set: &Set, most: Option<u64>) -> Set {
+    let own = set.limit_upload.as_deref().map(quantity::rate);
+    let is_lower = |most: &u64| !matches!(&own, Some(Ok(own)) if own <= most);
+    let lower = most.filter(is_lower).map(|most| most.to_string());
+    Set { limit_upload: lower.or_else(|| set.limit_upload.clone()), ..set.clone() }
 }
 
 fn find<'a>(app: &'a App, name: &str) -> Result<&'a Set, Refusal> {
@@ -49,4 +57,21 @@ fn find<'a>(app: &'a App, name: &str) -> Result<&'a Set, Refusal> {
         };
         Refusal::new(Exit::Usage, format!("{} has no set {name}", file.display())).hint(hint)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lower_one_of_two_limits_counts() {
+        let limit = |own: Option<&str>, most| {
+            let set = Set { limit_upload: own.map(str::to_owned), ..Set::default() };
+            limited(&set, most).limit_upload
+        };
+        assert_eq!(limit(Some("2MB"), None).as_deref(), Some("2MB"));
+        assert_eq!(limit(Some("2MB"), Some(500_000)).as_deref(), Some("500000"));
+        assert_eq!(limit(Some("100k"), Some(500_000)).as_deref(), Some("100k"));
+        assert_eq!(limit(None, Some(500_000)).as_deref(), Some("500000"));
+    }
 }

@@ -134,13 +134,6 @@ pub(crate) struct Args {
     connection: Connection,
 }
 
-impl Args {
-    /// The same, sending no more than that in a second.
-    pub(super) fn limited_to(self, most: Option<u64>) -> Self {
-        Self { connection: self.connection.limited_to(most), ..self }
-    }
-}
-
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if args.dry_run {
         return back_up(args, app, &mut RunEnd::default(), &mut ToTell::default());
