@@ -3,10 +3,12 @@
 use std::fs;
 use std::process::Stdio;
 
+use holdall_agent::Outlook;
+use holdall_state::AgentFiles;
 use holdall_testkit::Process;
 use serde_json::Value;
 
-use crate::house::{Machine, small_tree, text};
+use crate::house::{Machine, Server, small_tree, text};
 
 /// A machine with a repository in a directory, and a set with these lines.
 pub(crate) fn machine(set: &str) -> Machine {
@@ -67,11 +69,34 @@ fn a_set_is_backed_up_by_itself_and_the_agent_is_one() {
     let status = machine.ok(["agent", "status", "--json"]).objects().remove(0);
     assert_eq!(status["sets"][0]["exit_code"], 0);
     assert!(status["agent"].as_str().unwrap().contains("holdall agent"), "{status}");
+    let next = machine.ok(["status"]).stdout;
+    assert!(next.contains("(holdall agent)"), "{next}");
     let other = machine.run(["agent"]).expect(11);
     assert!(other.stderr.contains("is the agent already"), "{}", other.stderr);
     stop(agent);
     let status = machine.ok(["agent", "status"]).stdout;
     assert!(status.contains("does not run") && status.contains(": done"), "{status}");
+}
+
+#[test]
+fn a_server_is_told_by_the_backup_when_the_agent_makes_the_next_one() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    machine.pair(&server.invite_with(&["--name", "desk"]));
+    let source = machine.path("source");
+    small_tree(&source);
+    write_settings(&machine, &format!("[sets.home]\npaths = [{:?}]\n", text(&source)));
+    // The test is the agent.
+    let files = AgentFiles::in_state(&machine.path("config/state"));
+    let _is_agent = files.be_the_agent().unwrap();
+    let mut report = files.report().unwrap();
+    let next = "2100-01-01T00:00:00Z".parse().unwrap();
+    let outlook = Outlook { next: Some(next), ..Outlook::default() };
+    report.outlook = vec![outlook];
+    files.write_report(&report).unwrap();
+    machine.ok(["agent", "run", "home"]);
+    let told = machine.administer(&machine.path("data"), &["runs", "desk"]).expect(0);
+    assert!(told.stdout.contains("2100-01-01T00:00:00Z"), "{}", told.stdout);
 }
 
 #[test]
