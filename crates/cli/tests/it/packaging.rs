@@ -211,6 +211,8 @@ fn the_agent_is_installed_in_the_place_of_the_timer_and_removed_again() {
     let written = fs::read_to_string(&unit).unwrap();
     assert_eq!(printed["text"].as_str(), Some(&*written));
     assert!(written.contains(&format!("ExecStart={HOLDALL} agent\n")), "{written}");
+    let config = format!("Environment=HOLDALL_CONFIG_DIR={}\n", text(&machine.path("config")));
+    assert!(written.contains(&config), "{written}");
     let expected = [
         "--user daemon-reload",
         "--user disable --now holdall-backup.timer",
@@ -234,7 +236,10 @@ fn the_unit_of_the_system_lets_the_agent_write_to_repositories_in_directories() 
     let unit = machine.ok(["agent", "install", "--system", "--print"]).stdout;
     let writable: Vec<_> =
         unit.lines().filter(|line| line.starts_with("ReadWritePaths=-")).collect();
-    assert_eq!(writable, ["ReadWritePaths=-\"/mnt/my disk\""]);
+    let own =
+        ["config", "cache"].map(|name| format!("ReadWritePaths=-{}", text(&machine.path(name))));
+    assert_eq!(writable[..2], own, "the folders that the environment names");
+    assert_eq!(writable[2..], ["ReadWritePaths=-\"/mnt/my disk\""]);
     let root = folder();
     install(root.path(), &[]);
     // What is there under the name of the program, systemd looks for.

@@ -1,11 +1,12 @@
 //! `holdall agent install`.
 
-use std::env;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs, io};
 
 use anyhow::{Context, Result};
-use holdall_agent::units::{REPLACED_TIMERS, UNIT, system_unit, user_unit};
+use holdall_agent::units::{Place, REPLACED_TIMERS, UNIT, system_unit, user_unit};
 use holdall_state::private_file;
 use holdall_sys::users;
 use serde::Serialize;
@@ -81,13 +82,16 @@ fn told(app: &App, file: &Path, told: Told<'_>) -> Result<()> {
 
 fn unit(args: &Args, app: &App) -> Result<String> {
     let program = env::current_exe().context("cannot tell where this program is")?;
-    Ok(match args.system {
-        true => {
-            let repositories: Vec<_> = plan::directories(app).into_iter().collect();
-            system_unit(&program, &repositories)
-        }
-        false => user_unit(&program),
-    })
+    let folders =
+        [("HOLDALL_CONFIG_DIR", &app.folders.config), ("HOLDALL_CACHE_DIR", &app.folders.cache)];
+    let is_named =
+        |(name, _): &(&str, &PathBuf)| env::var_os(name).is_some_and(|set| !set.is_empty());
+    let variables = folders.into_iter().filter(is_named);
+    let variables: Vec<_> = variables.map(|(name, folder)| (name, folder.clone())).collect();
+    let own = variables.iter().map(|(_, folder)| folder.clone());
+    let writable = own.chain(plan::directories(app)).collect();
+    let place = Place { program, variables, writable };
+    Ok(if args.system { system_unit(&place) } else { user_unit(&place) })
 }
 
 /// Where the unit goes.
@@ -105,6 +109,8 @@ fn folder(args: &Args) -> Result<PathBuf, Refusal> {
 
 fn install(app: &App, manager: &Manager, file: &Path, unit: &str) -> Result<()> {
     private_file::replace(file, unit.as_bytes())?;
+    // Nothing in it is a secret, and systemd complains of units that not everybody may read.
+    fs::set_permissions(file, fs::Permissions::from_mode(0o644))?;
     app.output.note(format_args!("wrote {}", file.display()));
     manager.run(&["daemon-reload"])?;
     let is_on = |timer: &&str| manager.run(&["is-enabled", "--quiet", timer]).is_ok();
@@ -125,8 +131,8 @@ fn install(app: &App, manager: &Manager, file: &Path, unit: &str) -> Result<()> 
 
 fn remove(app: &App, manager: &Manager, file: &Path) -> Result<()> {
     manager.run(&["disable", "--now", UNIT])?;
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+    match fs::remove_file(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         removed => removed.with_context(|| format!("cannot remove {}", file.display()))?,
     }
     manager.run(&["daemon-reload"])?;
