@@ -1,14 +1,14 @@
 //! `holdall agent` as a process: it backs up by itself, one at a time, heeds what the computer is like, and ends in good order.
 
 use std::fs;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use holdall_agent::Outlook;
 use holdall_state::AgentFiles;
 use holdall_testkit::Process;
 use serde_json::Value;
 
-use crate::house::{Machine, Server, small_tree, text};
+use crate::house::{HOLDALL, Machine, Server, small_tree, text};
 
 /// A machine with a repository in a directory, and a set with these lines.
 pub(crate) fn machine(set: &str) -> Machine {
@@ -147,6 +147,25 @@ fn a_backup_that_goes_on_ends_with_the_agent_and_is_made_by_the_next_one() {
 fn agent_in(machine: &Machine) -> Process {
     let mut command = machine.command(["agent", "--json"]);
     Process::spawn(command.current_dir(machine.path("")).stderr(Stdio::null())).unwrap()
+}
+
+#[test]
+fn a_program_that_was_replaced_makes_the_next_backup() {
+    let machine = machine("");
+    machine.ok(["agent", "pause"]);
+    let program = machine.path("holdall");
+    fs::hard_link(HOLDALL, &program).unwrap();
+    let usual = machine.command(["agent", "--json"]);
+    let mut command = Command::new(&program);
+    command.args(usual.get_args()).env_clear().stderr(Stdio::null());
+    command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut agent = Process::spawn(&mut command).unwrap();
+    wait_until(&mut agent, |outlook| outlook["sets"][0]["hold"]["reason"] == "paused");
+    fs::remove_file(&program).unwrap();
+    fs::hard_link(HOLDALL, &program).unwrap();
+    machine.ok(["agent", "resume"]);
+    wait_until(&mut agent, is_done);
+    stop(agent);
 }
 
 /// The most that the agent may have in memory of its own while it waits. What of the program's file is mapped comes on top:

@@ -1,11 +1,11 @@
 //! A process that the agent started: a backup, or a measurement.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, io};
 
 use holdall_agent::Ending;
 use holdall_state::KnownRuns;
@@ -37,8 +37,13 @@ impl Child {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn back_up(set: String, slow: bool, output: &Output) -> io::Result<Self> {
-        let mut command = holdall(&["agent", "run", &set])?;
+    pub(super) fn back_up(
+        program: &Path,
+        set: String,
+        slow: bool,
+        output: &Output,
+    ) -> io::Result<Self> {
+        let mut command = holdall(program, &["agent", "run", &set]);
         command.args(slow.then_some(["--limit-upload", SLOW]).into_iter().flatten());
         command.args(output.json.then_some("--json"));
         command.args(output.quiet.then_some("--quiet"));
@@ -50,8 +55,8 @@ impl Child {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn measure(folder: &Path, output: &Output) -> io::Result<Self> {
-        let mut command = holdall(&["lab", "quick"])?;
+    pub(super) fn measure(program: &Path, folder: &Path, output: &Output) -> io::Result<Self> {
+        let mut command = holdall(program, &["lab", "quick"]);
         command.arg(folder);
         if output.json || output.verbose == 0 {
             command.arg("--quiet").stdout(Stdio::null()).stderr(Stdio::null());
@@ -126,8 +131,8 @@ impl AsFd for Child {
 }
 
 /// This program again, in a group of processes of its own: Ctrl-C is for the agent, which ends it.
-fn holdall(args: &[&str]) -> io::Result<Command> {
-    let mut command = Command::new(env::current_exe()?);
+fn holdall(program: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).process_group(0);
-    Ok(command)
+    command
 }

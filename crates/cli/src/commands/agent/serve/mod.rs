@@ -6,10 +6,12 @@
 
 mod child;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
+use std::{env, io};
 
 use anyhow::{Context, Result};
 use holdall_agent::{
@@ -68,6 +70,8 @@ pub(super) fn run(app: &App) -> Result<Exit> {
 /// The agent at work.
 struct Agent<'a> {
     app: &'a App,
+    /// Where this program was at the start, and where a newer one is once it was replaced.
+    program: PathBuf,
     files: AgentFiles,
     scheduler: Scheduler,
     /// What the schedule follows.
@@ -98,6 +102,7 @@ impl<'a> Agent<'a> {
         });
         Ok(Self {
             app,
+            program: env::current_exe().context("cannot tell where this program is")?,
             scheduler: Scheduler::new(kept.state.clone(), TimeZone::system(), now()),
             files,
             plan: Plan::default(),
@@ -173,11 +178,12 @@ impl<'a> Agent<'a> {
             match self.scheduler.next(now()) {
                 Step::Start { set, slow } => {
                     self.app.output.note(format_args!("backing up {set}"));
-                    self.start(Child::back_up(set, slow, &self.app.output));
+                    self.start(Child::back_up(&self.program, set, slow, &self.app.output));
                 }
                 Step::Measure => {
                     self.app.output.detail("measuring disk and network");
-                    self.start(Child::measure(self.files.folder(), &self.app.output));
+                    let folder = self.files.folder();
+                    self.start(Child::measure(&self.program, folder, &self.app.output));
                 }
                 Step::Stop(hold) => {
                     self.app.output.note(format_args!("stopping: {hold}"));

@@ -27,11 +27,12 @@ pub(super) fn lines(status: &Status) -> Vec<(String, String)> {
             },
         );
     }
-    if let Some(problem) = &status.settings_problem {
-        add("settings", problem.clone());
-    }
-    if status.sets.is_empty() {
-        add("sets", "none: config.toml has no [sets.NAME]".to_owned());
+    match &status.settings_problem {
+        Some(problem) => add("settings", problem.clone()),
+        None if status.sets.is_empty() => {
+            add("sets", "none: config.toml has no [sets.NAME]".to_owned());
+        }
+        None => {}
     }
     for SetStatus { outlook, kept, in_words } in &status.sets {
         add(&outlook.set, last(kept));
