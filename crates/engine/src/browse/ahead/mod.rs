@@ -197,7 +197,11 @@ impl Shared {
                 self.wanted.notify_all();
             }
             match met {
-                Met::Nothing => return None,
+                Met::Nothing => {
+                    // A run may be gone for which somebody waits.
+                    self.planned.notify_all();
+                    return None;
+                }
                 Met::Window(window) => return Some(window),
                 Met::Coming => {
                     state = self.planned.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -98,24 +98,26 @@ impl Streams {
             self.list.push(stream);
             return window.map_or(Met::Nothing, Met::Window);
         }
-        let of_root = |stream: &&mut Stream| stream.root == root;
-        let mut streams = self.list.iter_mut().filter(of_root);
+        let mut streams = self.list.iter_mut().filter(|stream| stream.root == root);
         if let Some(stream) = streams.find(|stream| stream.will_reach(position)) {
             stream.move_on();
             return Met::Coming;
         }
-        let mut streams = self.list.iter_mut().filter(of_root);
-        let Some(stream) = streams.find(|stream| stream.is_followed_by(position)) else {
+        let follows = |stream: &Stream| stream.root == root && stream.is_followed_by(position);
+        let Some(at) = self.list.iter().position(follows) else {
             self.begin(root, read_to);
             return Met::Nothing;
         };
-        if stream.ended_at(position) {
+        let mut stream = self.list.remove(at);
+        let ended = stream.ended_at(position);
+        if ended {
             stream.read_to = read_to;
-            return Met::Nothing;
+        } else {
+            self.begun += 1;
+            stream.start(self.begun, position);
         }
-        self.begun += 1;
-        stream.start(self.begun, position);
-        Met::Coming
+        self.list.push(stream);
+        if ended { Met::Nothing } else { Met::Coming }
     }
 
     fn begin(&mut self, root: ObjectId, read_to: Position) {

@@ -122,6 +122,23 @@ fn several_who_read_at_once_each_get_their_own() {
 }
 
 #[test]
+fn many_more_who_read_than_there_are_runs_all_get_their_own_and_nobody_waits_for_ever() {
+    let world = World::new();
+    let files = small_files(&world, 40, 40);
+    let files = Files::new(world, files);
+    std::thread::scope(|scope| {
+        for part in 0..16 {
+            let files = &files;
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    files.read_all((0..files.files.len()).skip(part * 100).take(8));
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn pieces_of_large_sparse_and_inline_files_are_what_is_there() {
     let world = World::new();
     let (chunks, data) = large(&world, 14, 500_000);
