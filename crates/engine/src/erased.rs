@@ -4,7 +4,7 @@ use holdall_format::Erased;
 
 use crate::UnlockedRepository;
 
-/// The signed text that stays, for [`holdall_repository::erase`]. `erased_s` is now, in seconds since 1970.
+/// The signed text that stays, for the function `erase` of the repository. `erased_s` is now, in seconds since 1970.
 pub fn erased_text(access: &UnlockedRepository, erased_s: u64) -> String {
     let (repository, owner) = (access.config().repository, access.keys().owner());
     let erased = Erased { repository, owner: owner.public(), erased_s };
