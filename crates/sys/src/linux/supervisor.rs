@@ -21,6 +21,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -83,20 +84,7 @@ impl Supervised {
         self.supervisor.try_wait()
     }
 
-    /// Waits until it ends; meanwhile it still ends with this process.
-    ///
-    /// # Errors
-    ///
-    /// What the system says.
-    pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        // The child's own `wait` would close the lifeline.
-        let lifeline = self.lifeline.take();
-        let ended = self.supervisor.wait();
-        drop(lifeline);
-        ended
-    }
-
-    /// Ends it and all that it started, and waits until they are gone.
+    /// Ends it and all that it started, and waits until they are gone, but for a few seconds at most.
     ///
     /// # Errors
     ///
@@ -146,23 +134,30 @@ pub fn supervise(words: &[OsString]) -> u8 {
         Ok(command) => command,
         Err(error) => return not_started(program, &error),
     };
-    let is_ending = Arc::new(AtomicBool::new(false));
-    let ending = Arc::clone(&is_ending);
-    let watcher = super::thread::start_alone(move || {
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-        ending.store(true, Ordering::SeqCst);
-        end_all_below();
+    let (tell, told) = channel();
+    let (is_cut, cut) = (Arc::new(AtomicBool::new(false)), tell.clone());
+    let seen = Arc::clone(&is_cut);
+    let waits = super::thread::start_alone(move || {
+        // Nobody listens any more if this comes last.
+        let _ = tell.send(Some(command.wait().map_or(NOT_STARTED, code_of)));
     });
-    let watcher = match watcher {
-        Ok(watcher) => watcher,
-        Err(error) => {
-            end_all_below();
-            return not_started(program, &error);
+    let watches = super::thread::start_alone(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        seen.store(true, Ordering::SeqCst);
+        end_all_below();
+        let _ = cut.send(None);
+    });
+    if let Err(error) = waits.and(watches) {
+        end_all_below();
+        return not_started(program, &error);
+    }
+    let mut code = BY_SIGNAL;
+    // Once the lifeline is cut, all that the command started is waited for, too.
+    while let Ok(Some(ended)) = told.recv() {
+        code = ended;
+        if !is_cut.load(Ordering::SeqCst) {
+            break;
         }
-    };
-    let code = command.wait().map_or(NOT_STARTED, code_of);
-    if is_ending.load(Ordering::SeqCst) {
-        let _ = watcher.join();
     }
     code
 }
@@ -180,13 +175,14 @@ fn code_of(status: ExitStatus) -> u8 {
     code.unwrap_or_else(|| BY_SIGNAL.saturating_add(signal.unwrap_or_default()))
 }
 
-/// Asks all processes below this one to end, and ends those that do not.
+/// Asks all processes below this one to end, and ends those that do not. What cannot even be killed, since it waits for
+/// a disk that does not answer, is left behind.
 fn end_all_below() {
     let begun = Instant::now();
     let mut asked = BTreeSet::new();
     loop {
         let below = living_below(std::process::id());
-        if below.is_empty() {
+        if below.is_empty() || begun.elapsed() > 2 * GRACE {
             return;
         }
         let is_time_over = begun.elapsed() > GRACE;
