@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let shown = listing::shown(app, &access)?;
-    let path = shown.meant(path);
+    let path = shown.meant(&access, path);
     let of = Some(&path[..]).filter(|path| *path != b"/");
     let snapshot = shown.wanted_with(&access, &name, of, &filter)?;
     let dump = Dump::find(&access, snapshot, &path)?;

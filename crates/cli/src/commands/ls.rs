@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = open::access(app)?;
     let shown = listing::shown(app, &access)?;
-    let path = shown.meant(path);
+    let path = shown.meant(&access, path);
     // `latest` of what is asked for; at the top, of anything.
     let of = Some(&path[..]).filter(|path| *path != b"/");
     let snapshot = shown.wanted_with(&access, &args.snapshot, of, &filter)?;

@@ -97,14 +97,18 @@ impl Listing {
         }
     }
 
-    /// The path that is meant: by the name alone, the output of a command that was recorded so, unless something in the
-    /// current folder is backed up, too.
-    pub(crate) fn meant(&self, typed: TypedPath) -> Vec<u8> {
+    /// The path that is meant. A name alone may be that of a command's output, which is recorded at the root wherever
+    /// one is; what the newest snapshot of the current folder has there comes first.
+    pub(crate) fn meant(&self, access: &UnlockedRepository, typed: TypedPath) -> Vec<u8> {
         let TypedPath { absolute, from_root } = typed;
         let is_recorded =
             |path: &Vec<u8>| self.snapshots.iter().any(|one| one.secret.paths.contains(path));
-        let is_known = || self.snapshots.iter().any(|one| one.covers(&absolute));
-        from_root.filter(|path| is_recorded(path) && !is_known()).unwrap_or(absolute)
+        let is_here = || {
+            let newest = self.snapshots.iter().rfind(|one| one.covers(&absolute));
+            newest
+                .is_some_and(|one| holdall_engine::is_directory_at(access, one, &absolute).is_ok())
+        };
+        from_root.filter(|path| is_recorded(path) && !is_here()).unwrap_or(absolute)
     }
 
     /// The same for what is at a path: `latest` is the newest that has something there, and not the newest of a

@@ -45,6 +45,14 @@ fn what_a_command_prints_is_a_file_at_the_root_wherever_one_is() {
     let here = Outcome::of(command.current_dir(machine.path("")));
     assert_eq!(here.expect(0).stdout, "file");
     assert_eq!(machine.ok(["dump", "-r", &repo, "latest:/shop.dump"]).stdout, "rows");
+    // A folder of which there is a backup, too, keeps no name from being found that it does not have.
+    fs::remove_file(machine.path("shop.dump")).unwrap();
+    let folder = machine.path("");
+    machine.ok(["backup", "-r", &repo, text(&folder), "--exclude", "repo"]);
+    let mut command = machine.command(["dump", "-r", &repo, "latest:shop.dump"]);
+    assert_eq!(Outcome::of(command.current_dir(&folder)).expect(0).stdout, "rows");
+    machine.ok(["backup", "-r", &repo, OPTION, "db/shop.dump", "--", "echo", "nested"]);
+    assert_eq!(machine.ok(["dump", "-r", &repo, "latest:db/shop.dump"]).stdout, "nested\n");
 }
 
 #[test]

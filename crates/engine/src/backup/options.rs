@@ -14,7 +14,7 @@ pub struct Source {
     /// The absolute path that the snapshot records.
     pub path: Vec<u8>,
     /// The absolute path that is read: the same, or that of a file system snapshot. A link to a directory that
-    /// ends with [`FOLLOWED`] stands for that directory.
+    /// ends with [`FOLLOWED`] stands for that directory. Empty for one whose content a program gives.
     pub read_at: Vec<u8>,
 }
 

@@ -90,11 +90,13 @@ mod tests {
 
     fn backed_up(world: &World, fake: &Arc<Fake>, dry_run: bool) -> Result<u64, EngineError> {
         let path = b"/db/shop.dump".to_vec();
-        let source = Source { path: path.clone(), read_at: path.clone() };
+        let source = Source { path: path.clone(), read_at: Vec::new() };
         let producers: Vec<(_, Arc<dyn Producer>)> = vec![(path, fake.clone())];
         let options = BackupOptions::new(vec![source], "host".to_owned());
         let options = BackupOptions { producers, dry_run, ..options };
-        Ok(backup(&world.access, &options, &Arc::new(Run::new()))?.bytes)
+        let summary = backup(&world.access, &options, &Arc::new(Run::new()))?;
+        assert_eq!(summary.problems, 0, "no folder is looked for above it");
+        Ok(summary.bytes)
     }
 
     #[test]

@@ -162,8 +162,7 @@ pub(crate) fn source(name: &str) -> Result<Source, Refusal> {
         return Err(Refusal::new(Exit::Usage, message)
             .hint("it is what the file is called in the snapshot, such as shop.dump"));
     }
-    let path = plain_path(name.as_bytes());
-    Ok(Source { read_at: path.clone(), path })
+    Ok(Source { path: plain_path(name.as_bytes()), read_at: Vec::new() })
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let access = args.access(app)?;
     let shown = listing::shown(app, &access)?;
-    let path = path.map(|path| shown.meant(path));
+    let path = path.map(|path| shown.meant(&access, path));
     let snapshot = shown.wanted_with(&access, &name, path.as_deref(), &filter)?;
     if name == "latest" && path.is_none() {
         note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);
