@@ -203,6 +203,10 @@ fn the_agent_is_installed_in_the_place_of_the_timer_and_removed_again() {
         Outcome::of(command.env("PATH", path)).expect(0).objects().remove(0)
     };
     let unit = machine.path("home/.config/systemd/user/holdall-agent.service");
+    let refused = machine.run(["agent", "install"]).expect(2);
+    assert!(refused.stderr.contains("would back nothing up"), "{}", refused.stderr);
+    fs::create_dir_all(machine.path("config")).unwrap();
+    fs::write(machine.path("config/config.toml"), "[sets.home]\npaths = [\"/home\"]\n").unwrap();
     let printed = agent(&["--print"]);
     assert!(!unit.exists() && !machine.path("asked").exists(), "it is only shown");
 

@@ -108,6 +108,13 @@ fn folder(args: &Args) -> Result<PathBuf, Refusal> {
 }
 
 fn install(app: &App, manager: &Manager, file: &Path, unit: &str) -> Result<()> {
+    // The timers may back up what no set names.
+    if app.settings().sets.is_empty() {
+        let message = "config.toml has no [sets.NAME], so that the agent would back nothing up";
+        return Err(Refusal::new(Exit::Usage, message)
+            .hint("`holdall config generate` prints an example")
+            .into());
+    }
     private_file::replace(file, unit.as_bytes())?;
     // Nothing in it is a secret, and systemd complains of units that not everybody may read.
     fs::set_permissions(file, fs::Permissions::from_mode(0o644))?;
@@ -123,9 +130,6 @@ fn install(app: &App, manager: &Manager, file: &Path, unit: &str) -> Result<()> 
     manager.run(&["restart", UNIT])?;
     told(app, file, Told { is_installed: true, disabled, ..Told::default() })?;
     app.output.say("the agent runs; `holdall agent status` shows what it does")?;
-    if app.settings().sets.is_empty() {
-        app.output.note("it has nothing to back up yet: config.toml has no [sets.NAME]");
-    }
     Ok(())
 }
 
