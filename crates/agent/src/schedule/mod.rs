@@ -99,10 +99,9 @@ impl Scheduler {
         }
     }
 
-    /// Follows another plan from now on. What is remembered of sets that it lacks is forgotten, unless it has none at all.
+    /// Follows another plan from now on. What is remembered of sets that it lacks stays: the settings may just be in the
+    /// making.
     pub fn follow(&mut self, plan: Plan, now: Timestamp) {
-        let is_planned = |name: &str| plan.sets.iter().any(|set| set.name == name);
-        self.state.sets.retain(|name, _| plan.sets.is_empty() || is_planned(name));
         for set in &plan.sets {
             self.state.sets.entry(set.name.clone()).or_insert_with(|| SetState::new(now));
         }

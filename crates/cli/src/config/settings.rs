@@ -69,9 +69,16 @@ impl Settings {
     /// [`Refusal`] if it cannot be read, or says something that is unknown or makes no sense.
     pub(crate) fn read(config: &Path) -> Result<Self, Refusal> {
         let file = &config.join(FILE);
-        let Some(text) = Self::text(file)? else { return Ok(Self::default()) };
-        let settings = Self::parse(&text).map_err(|wrong| refusal(file, &wrong))?.below_home()?;
-        match settings.problems(&text).first() {
+        Self::text(file)?.map_or_else(|| Ok(Self::default()), |text| Self::of_text(file, &text))
+    }
+
+    /// The same of what was read of `file`.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it says something that is unknown or makes no sense.
+    pub(crate) fn of_text(file: &Path, text: &str) -> Result<Self, Refusal> {
+        let settings = Self::parse(text).map_err(|wrong| refusal(file, &wrong))?.below_home()?;
+        match settings.problems(text).first() {
             Some(wrong) => Err(refusal(file, wrong)),
             None => Ok(settings),
         }

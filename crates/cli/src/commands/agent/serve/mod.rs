@@ -5,6 +5,7 @@
 //! computer is like, the end of a backup, and a signal.
 
 mod child;
+mod following;
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -25,11 +26,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::plan;
 use crate::app::App;
-use crate::config::Settings;
 use crate::exit::{Exit, Refusal};
-use crate::terminal::output::sentence;
 use child::Child;
 
 /// A sleep that is shorter changes nothing.
@@ -140,35 +138,6 @@ impl<'a> Agent<'a> {
         self.scheduler.conditions_are(self.surroundings.now(), now());
         // A pause that cannot be read is none: better a backup too many.
         self.scheduler.pause_is(self.files.pause().unwrap_or_default());
-    }
-
-    /// Follows `config.toml`, or what it said before, if it makes no sense now.
-    fn follow_settings(&mut self) {
-        let folder = &self.app.folders.config;
-        let is_being_written = Settings::text(folder).is_ok_and(|text| text.as_deref() == Some(""));
-        if is_being_written && !self.plan.sets.is_empty() {
-            // Its end is noticed, too.
-            return;
-        }
-        let plan = Settings::read(folder).and_then(|settings| plan::of(&settings, self.app));
-        let problem = match plan {
-            Ok(plan) => {
-                if plan != self.plan {
-                    self.scheduler.follow(plan.clone(), now());
-                    self.plan = plan;
-                }
-                None
-            }
-            Err(error) => Some(sentence(&error.into())),
-        };
-        if problem != self.settings_problem {
-            problem.iter().for_each(|problem| {
-                self.app
-                    .output
-                    .note(format_args!("{problem}; the agent goes on with the settings of before"));
-            });
-            self.settings_problem = problem;
-        }
     }
 
     /// Does all that is to be done now; returns until when there is nothing.
