@@ -94,11 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_before_1970_and_beyond_all_clocks_are_told() {
+    fn times_before_1970_and_at_the_ends_of_time_are_told() {
         let at = |secs, nanos| system_time(Time { secs, nanos });
         assert_eq!(at(-1, 250_000_000), SystemTime::UNIX_EPOCH - Duration::from_millis(750));
         assert_eq!(at(5, 1), SystemTime::UNIX_EPOCH + Duration::new(5, 1));
-        assert_eq!(at(i64::MAX, 999_999_999), SystemTime::UNIX_EPOCH);
+        let most = Duration::new(i64::MAX as u64, 999_999_999);
+        assert_eq!(at(i64::MAX, 999_999_999), SystemTime::UNIX_EPOCH + most);
+        let least = SystemTime::UNIX_EPOCH - Duration::from_secs(1 << 63);
+        assert_eq!(at(i64::MIN, 0), least);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -30,6 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct Mounted {
     directory: PathBuf,
     serving: Option<JoinHandle<()>>,
+    /// Whether somebody unmounted it.
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Mounted {
@@ -65,15 +68,18 @@ impl Mounted {
         let snapshots = Snapshots::new(Arc::clone(&shared));
         let session = Session::new(snapshots, &directory, &config(allow_other));
         let session = session.map_err(|error| refused(error, &directory, allow_other))?;
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let ending = Arc::clone(&has_ended);
         let serving = thread::start_alone(move || {
             let resting = let_rest(shared);
             // Why it ended, nobody can be told: whoever unmounted it knows.
             let _ = session.run();
             drop(resting);
+            ending.store(true, Ordering::Release);
             ended();
         });
         let starting = |error| EngineError::io("starting a thread", error);
-        Ok(Self { directory, serving: Some(serving.map_err(starting)?) })
+        Ok(Self { directory, serving: Some(serving.map_err(starting)?), has_ended })
     }
 
     /// Unmounts; says whether something in it was in use. That goes on to see it until this process ends.
@@ -81,25 +87,32 @@ impl Mounted {
     /// # Errors
     /// The system's. It is then mounted still, until this process ends.
     pub fn unmount(mut self) -> Result<bool, MountError> {
-        let Some(serving) = self.serving.take().filter(|serving| !serving.is_finished()) else {
-            return Ok(false);
-        };
-        let unmounted = unmount(&self.directory);
-        let directory = self.directory.clone();
-        let was_in_use = unmounted.map_err(|source| MountError::System { directory, source })?;
-        if !was_in_use {
+        let serving = self.serving.take();
+        let was_in_use = self
+            .take_away()
+            .map_err(|source| MountError::System { directory: self.directory.clone(), source })?;
+        if let Some(serving) = serving.filter(|_| !was_in_use) {
             // A thread that panicked serves nothing either.
             let _ = serving.join();
         }
         Ok(was_in_use)
     }
+
+    /// Unmounts it unless somebody did; says whether it was in use.
+    fn take_away(&self) -> io::Result<bool> {
+        let is_over = || self.has_ended.load(Ordering::Acquire);
+        if is_over() {
+            return Ok(false);
+        }
+        unmount(&self.directory).or_else(|error| if is_over() { Ok(false) } else { Err(error) })
+    }
 }
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if self.serving.as_ref().is_some_and(|serving| !serving.is_finished()) {
+        if self.serving.is_some() {
             // Nobody is left who could be told.
-            let _ = unmount(&self.directory);
+            let _ = self.take_away();
         }
     }
 }
