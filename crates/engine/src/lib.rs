@@ -86,8 +86,8 @@ pub use records::snapshots::{
 pub use records::whose_latest::whose_latest;
 pub use repair_from_copy::{CopyRepairReport, RepairedSnapshot, repair_from_copy};
 pub use restore::{
-    Extra, Extras, InPlace, Overwrite, RestoreOptions, RestoreSummary, Selected, Selection,
-    find_extras, is_directory_at, newest_of_each_series, remove_extras, restore,
+    DeleteIn, Extra, Extras, InPlace, Overwrite, RestoreOptions, RestoreSummary, Selected,
+    Selection, is_directory_at, newest_of_each_series, restore,
 };
 pub use run::{Problem, Run};
 pub use storing::PUT_TARGET_BYTES;

@@ -140,7 +140,12 @@ fn another_file_system_stays_as_it_is_and_so_does_what_is_bound_there() {
     let unmounted = Command::new("umount").arg(&bound).status().unwrap();
     let outcome = outcome.expect(0);
     assert!(unmounted.success());
-    assert_eq!(outcome.stderr.matches("is another file system").count(), 2, "{}", outcome.stderr);
+    assert_eq!(
+        outcome.stderr.matches("it is another file system").count(),
+        2,
+        "{}",
+        outcome.stderr
+    );
     assert!(disk.point().join("mine").exists() && elsewhere.join("mine").exists());
 }
 
@@ -195,4 +200,73 @@ fn without_a_word_on_overwriting_or_for_a_single_file_it_is_refused() {
     let file = format!("{what}/letters.txt");
     let refused = restore(&file, &["--overwrite", "always"]).expect(2).stderr;
     assert!(refused.contains("no folder"), "{refused}");
+}
+
+#[test]
+fn repositories_and_what_holdall_keeps_stay_wherever_they_are() {
+    let home = Home::new();
+    // One that is older than the snapshot would be left out of it; these came since.
+    let (other, begun) = (home.home.join("disk/other"), home.home.join("letters/old"));
+    home.machine.init(&["-r", text(&other)]);
+    fs::write(begun.join("holdall-repository"), "as one that was begun in a folder").unwrap();
+    let own = home.home.join("own");
+    fs::create_dir_all(own.join("state/keys")).unwrap();
+    fs::write(own.join("state/keys/key"), "precious").unwrap();
+    fs::write(home.home.join("disk/extra"), "extra").unwrap();
+    let what = format!("latest:{}", home.home.display());
+    let args = [&["restore", &*what, "-r", text(&home.repo)], &ALWAYS[..]].concat();
+    let mut command = home.machine.command(&args);
+    command.env("HOLDALL_CONFIG_DIR", &own);
+    let outcome = Outcome::of(&mut command).expect(0);
+    assert!(outcome.stdout.contains("to delete: "), "{}", outcome.stdout);
+    assert_eq!(outcome.stderr.matches("is a repository").count(), 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("holdall's own"), "{}", outcome.stderr);
+    assert!(own.join("state/keys/key").exists() && other.join("holdall-repository").exists());
+    assert!(begun.join("holdall-repository").exists() && !home.home.join("disk/extra").exists());
+}
+
+#[test]
+fn what_a_file_system_takes_for_the_same_name_is_not_deleted() {
+    let home = Home::new();
+    fs::write(home.home.join("letters/Readme"), "first").unwrap();
+    home.machine.ok(["backup", "-r", text(&home.repo), text(&home.home)]);
+    let Some((mount, _process)) = Mount::folding(&home.machine.path("folding")) else { return };
+    let target = mount.point().join("target");
+    fs::create_dir_all(target.join("LETTERS/OLD")).unwrap();
+    fs::write(target.join("LETTERS/README"), "older").unwrap();
+    fs::write(target.join("LETTERS/extra"), "extra").unwrap();
+    let what = format!("latest:{}", home.home.display());
+    let restore = ["restore", &*what, "-r", text(&home.repo), "--target", text(&target)];
+    let outcome = home.machine.run([&restore[..], &ALWAYS].concat());
+    let said = format!("{}{}", outcome.stdout, outcome.stderr);
+    for kept in ["letters/will.odt", "letters/old/note", "letters/readme"] {
+        assert!(target.join(kept).exists(), "{kept}: {said}");
+    }
+    assert!(!target.join("letters/extra").exists(), "{said}");
+    assert_eq!(said.matches("to delete: ").count(), 1, "{said}");
+}
+
+#[test]
+fn what_changes_after_it_was_listed_stays() {
+    let home = Home::new();
+    fs::write(home.home.join("large"), Random::new(1).bytes(64 << 20)).unwrap();
+    home.machine.ok(["backup", "-r", text(&home.repo), text(&home.home)]);
+    fs::remove_file(home.home.join("large")).unwrap();
+    fs::create_dir(home.home.join("new")).unwrap();
+    fs::write(home.home.join("new/extra"), "extra").unwrap();
+    let what = format!("latest:{}", home.home.display());
+    let args = [&["restore", &*what, "-r", text(&home.repo)], &ALWAYS[..]].concat();
+    let mut command = home.machine.command(&args);
+    let process = holdall_testkit::Process::spawn(&mut command).unwrap();
+    // It restores by then, so that all is listed.
+    let begun = std::time::Instant::now();
+    while !home.home.join("large").exists() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    fs::write(home.home.join("new/mine"), "mine").unwrap();
+    let outcome = Outcome::of_process(process);
+    assert!(home.home.join("new/mine").exists(), "{}", outcome.stderr);
+    let outcome = outcome.expect(3);
+    assert!(outcome.stderr.contains("it changed since it was listed"), "{}", outcome.stderr);
 }

@@ -62,7 +62,7 @@ use holdall_meter::{Layer, StageMeter};
 use holdall_protocol::SessionPurpose;
 use holdall_sys::{memory, metadata};
 
-pub use extra::{Extra, Extras, find_extras, remove_extras};
+pub use extra::{DeleteIn, Extra, Extras};
 pub use in_place::InPlace;
 pub use newest_of_series::newest_of_each_series;
 pub use options::{Overwrite, RestoreOptions, RestoreSummary, Selected, Selection};

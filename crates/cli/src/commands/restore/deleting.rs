@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use holdall_engine::{
-    Extras, RestoreOptions, Snapshot, UnlockedRepository, find_extras, remove_extras,
-};
+use holdall_engine::{DeleteIn, Extras, RestoreOptions, Snapshot, UnlockedRepository};
 use serde::Serialize;
 
 use super::Done;
 use crate::app::App;
+use crate::config::Folders;
 use crate::exit::{Exit, Refusal};
+use crate::opening::open::Where;
 use crate::terminal::output::{JsonPath, Shown, count, counted};
 
 /// The refusal of what is not a folder: there is nothing in it.
@@ -22,6 +22,7 @@ pub(super) fn for_a_file(path: &[u8]) -> Refusal {
 /// What is to be removed from a target.
 pub(super) struct Deleting {
     target: PathBuf,
+    keep: Vec<PathBuf>,
     extras: Extras,
 }
 
@@ -48,8 +49,14 @@ impl Deleting {
                 "restore without --delete, or name a snapshot that is whole (`holdall snapshots`)";
             return Err(Refusal::new(Exit::Failed, message).hint(hint).into());
         }
-        let extras = find_extras(access, snapshot, path, target, options, &app.run())?;
-        let deleting = Self { target: target.to_owned(), extras };
+        let Folders { config, state, cache } = app.folders.clone();
+        let mut keep = vec![config, state, cache];
+        if let Some(Ok(Where::Directory(folder))) = app.named_repository().map(Where::parse) {
+            keep.push(folder);
+        }
+        let within = DeleteIn { target, options, keep: &keep };
+        let extras = within.find(access, snapshot, path, &app.run())?;
+        let deleting = Self { target: target.to_owned(), keep, extras };
         deleting.tell(app, options.dry_run)?;
         Ok(deleting)
     }
@@ -63,7 +70,7 @@ impl Deleting {
         }
         use std::os::unix::ffi::OsStrExt;
         let place = |below: &[u8]| self.target.join(std::ffi::OsStr::from_bytes(below));
-        let deletes = if dry_run { "would delete" } else { "deletes" };
+        let deletes = if dry_run { "would delete" } else { "to delete:" };
         for extra in &self.extras.extras {
             let place = place(&extra.below);
             let path = place.as_os_str().as_bytes();
@@ -74,12 +81,10 @@ impl Deleting {
             let all = if extra.is_dir { ", with all that is in it" } else { "" };
             app.output.result(format_args!("{deletes} {}{all}", Shown(path)))?;
         }
-        for mount in &self.extras.mounts {
-            let place = place(mount);
-            app.output.note(format_args!(
-                "note: {} is another file system: nothing is deleted there",
-                Shown(place.as_os_str().as_bytes())
-            ));
+        for (below, why) in &self.extras.kept {
+            let place = place(below);
+            app.output
+                .note(format_args!("note: {} stays: {why}", Shown(place.as_os_str().as_bytes())));
         }
         Ok(())
     }
@@ -104,7 +109,8 @@ impl Deleting {
             return Ok(());
         }
         let run = app.run();
-        let removed = remove_extras(&self.extras.extras, &self.target, options, &run);
+        let within = DeleteIn { target: &self.target, options, keep: &self.keep };
+        let removed = within.remove(&self.extras.extras, &run);
         run.take_problems().iter().try_for_each(|problem| app.output.problem(problem))?;
         let removed = removed?;
         app.output.say(format_args!("{} deleted", counted(removed, "item")))?;

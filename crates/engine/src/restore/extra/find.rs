@@ -1,67 +1,68 @@
 //! The tree of the snapshot and the folders of the target, joined in the order of their names.
 
+use std::collections::HashSet;
 use std::io;
-use std::path::Path;
 
-use holdall_sys::{FileKind, Listing, Name, Stat, TargetDir};
+use holdall_sys::{Listing, Name, TargetDir};
 use holdall_tree::{Cursor, EntryKind, PathKey};
 
-use super::{Extra, Extras, MOST, Place, goes, place_of};
+use super::look::{Look, is_mark};
+use super::{DeleteIn, Extra, Extras, Place, joined, place_of};
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::key_of;
+use crate::restore::mark;
 use crate::restore::target::Start;
-use crate::restore::{RestoreOptions, mark};
 use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 
-/// Finds what is in `target` and not in the snapshot, which would be restored there as [`restore`](crate::restore) does.
-/// Nothing where the target is not there.
-///
-/// # Errors
-/// [`EngineError::Path`] if there is too much of it; [`EngineError::NoPath`]; [`EngineError::Io`] if a folder cannot be
-/// listed; what keeps the repository from being read; [`EngineError::Interrupted`].
-pub fn find_extras(
-    access: &UnlockedRepository,
-    snapshot: &Snapshot,
-    path: Option<&[u8]>,
-    target: &Path,
-    options: &RestoreOptions,
-    run: &Run,
-) -> Result<Extras, EngineError> {
-    let open = match options.in_place {
-        true => TargetDir::open_guarded,
-        false => TargetDir::open_root,
-    };
-    let root = match open(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Extras::default()),
-        root => {
-            root.map_err(|error| EngineError::io(format!("opening {}", target.display()), error))?
-        }
-    };
-    access.reading(|session| {
-        let start = Start::find(access, session, snapshot, path)?;
-        if start.only.is_some() {
-            return Ok(Extras::default());
-        }
-        let sources = snapshot.secret.paths.iter().filter_map(|source| key_of(source)).collect();
-        let mut finder =
-            Finder { target, options, run, sources, levels: Vec::new(), found: Extras::default() };
-        finder.enter(root, start.top.clone(), b"")?;
-        let mut cursor = Cursor::new(Nodes::open(access, session), snapshot.root);
-        cursor.seek(&start.top)?;
-        while let Some((key, entry)) = cursor.next()? {
-            if key == start.top {
-                continue;
+impl DeleteIn<'_> {
+    /// Finds what is in the target and not in the snapshot, which would be restored there as [`restore`](crate::restore)
+    /// does. Nothing where the target is not there, or a single file is restored.
+    ///
+    /// # Errors
+    /// [`EngineError::Path`] if there is too much of it; [`EngineError::NoPath`]; [`EngineError::Io`] if a folder cannot be
+    /// listed; what keeps the repository from being read; [`EngineError::Interrupted`].
+    pub fn find(
+        &self,
+        access: &UnlockedRepository,
+        snapshot: &Snapshot,
+        path: Option<&[u8]>,
+        run: &Run,
+    ) -> Result<Extras, EngineError> {
+        let root = match self.open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Extras::default()),
+            root => root.map_err(self.opening())?,
+        };
+        access.reading(|session| {
+            let start = Start::find(access, session, snapshot, path)?;
+            if start.only.is_some() {
+                return Ok(Extras::default());
             }
-            if !start.top.is_ancestor_of(&key) {
-                break;
+            let sources = snapshot.secret.paths.iter();
+            let mut finder = Finder {
+                look: Look::new(self, run),
+                sources: sources.filter_map(|source| key_of(source)).collect(),
+                levels: Vec::new(),
+                found: Extras::default(),
+            };
+            finder.enter(root, start.top.clone(), Vec::new())?;
+            let mut cursor = Cursor::new(Nodes::open(access, session), snapshot.root);
+            cursor.seek(&start.top)?;
+            while let Some((key, entry)) = cursor.next()? {
+                if key == start.top {
+                    continue;
+                }
+                if !start.top.is_ancestor_of(&key) {
+                    break;
+                }
+                run.check()?;
+                let is_dir = entry.kind == EntryKind::Directory;
+                if !finder.meet(&key, is_dir)? && is_dir {
+                    cursor.skip_subtree(&key)?;
+                }
             }
-            let is_dir = entry.kind == EntryKind::Directory;
-            if !finder.meet(&key, is_dir)? && is_dir {
-                cursor.skip_subtree(&key)?;
-            }
-        }
-        finder.leave_all()
-    })
+            finder.end()
+        })
+    }
 }
 
 /// A folder of the target that the cursor is in.
@@ -76,135 +77,125 @@ struct Level {
     next: usize,
     /// Whether it lies in what was backed up.
     is_in_source: bool,
+    /// The names that the snapshot does not have, by their places in the listing.
+    extra: Vec<usize>,
+    /// What the snapshot has by another spelling of its name, by inode.
+    spelled: HashSet<u64>,
 }
 
 struct Finder<'a> {
-    target: &'a Path,
-    options: &'a RestoreOptions,
-    run: &'a Run,
+    look: Look<'a>,
     sources: Vec<PathKey>,
     levels: Vec<Level>,
     found: Extras,
 }
 
 impl Finder<'_> {
-    fn enter(&mut self, dir: TargetDir, key: PathKey, below: &[u8]) -> Result<(), EngineError> {
-        let failed = |error| EngineError::io(format!("listing {}", self.shown(below)), error);
-        let names = dir.as_dir().entries().map_err(failed)?;
-        let place = place_of(&dir.as_dir().stat_self().map_err(failed)?);
+    fn enter(&mut self, dir: TargetDir, key: PathKey, below: Vec<u8>) -> Result<(), EngineError> {
+        let shown = String::from_utf8_lossy(&below).into_owned();
+        let failed = |error| EngineError::io(format!("listing /{shown} in the target"), error);
+        let opened =
+            dir.as_dir().entries().and_then(|names| Ok((names, dir.as_dir().stat_self()?)));
+        let (names, there) = opened.map_err(failed)?;
         let is_in = |source: &PathKey| *source == key || source.is_ancestor_of(&key);
         let is_in_source = self.sources.iter().any(is_in);
-        let below = below.to_vec();
-        self.levels.push(Level { dir, key, below, place, names, next: 0, is_in_source });
+        let (extra, spelled, place) = (Vec::new(), HashSet::new(), place_of(&there));
+        self.levels.push(Level {
+            dir,
+            key,
+            below,
+            place,
+            names,
+            next: 0,
+            is_in_source,
+            extra,
+            spelled,
+        });
         Ok(())
     }
 
-    fn shown(&self, below: &[u8]) -> String {
-        use std::os::unix::ffi::OsStrExt;
-        self.target.join(std::ffi::OsStr::from_bytes(below)).display().to_string()
-    }
-
-    /// Takes an entry of the snapshot, and all names before it for extra. Gives whether its folder was entered.
+    /// Takes an entry of the snapshot. Gives whether its folder was entered.
     fn meet(&mut self, key: &PathKey, is_dir: bool) -> Result<bool, EngineError> {
-        self.run.check()?;
         while self.levels.last().is_some_and(|level| !level.key.is_ancestor_of(key)) {
             self.leave()?;
         }
-        let name = key.name();
-        self.take_until(Some(name))?;
         let Some(level) = self.levels.last_mut() else { return Ok(false) };
-        let is_there = level.names.get(level.next).is_some_and(|one| one.name().as_bytes() == name);
-        level.next += usize::from(is_there);
-        if !is_there || !is_dir {
+        let Ok(name) = Name::new(key.name()) else { return Ok(false) };
+        let is_there = level.pass(Some(name.as_bytes()));
+        if !is_there {
+            let Ok(there) = level.dir.as_dir().stat(name) else { return Ok(false) };
+            level.spelled.insert(there.inode);
+        }
+        if !is_dir {
             return Ok(false);
         }
-        let Ok(name) = Name::new(name) else { return Ok(false) };
         // What became a link or a file since is replaced by the restore, or stays.
         let Ok(dir) = level.dir.open_dir(name) else { return Ok(false) };
-        let below = joined(&level.below, name);
-        let there = dir.as_dir().stat_self();
-        if there.is_ok_and(|there| place_of(&there) != level.place) && !self.sources.contains(key) {
-            self.found.mounts.push(below);
+        let below = joined(&level.below, name.as_bytes());
+        let is_elsewhere =
+            dir.as_dir().stat_self().is_ok_and(|there| place_of(&there) != level.place);
+        if is_elsewhere && !self.sources.contains(key) {
+            self.found.kept.push((below, "it is another file system"));
             return Ok(false);
         }
-        self.enter(dir, key.clone(), &below)?;
+        self.enter(dir, key.clone(), below)?;
         Ok(true)
     }
 
-    fn leave_all(mut self) -> Result<Extras, EngineError> {
+    fn end(mut self) -> Result<Extras, EngineError> {
         while !self.levels.is_empty() {
             self.leave()?;
         }
+        self.found.extras.sort_by(|one, other| one.below.cmp(&other.below));
         Ok(self.found)
     }
 
+    /// Leaves the innermost folder: now all is known that the snapshot has in it.
     fn leave(&mut self) -> Result<(), EngineError> {
-        self.take_until(None)?;
-        self.levels.pop();
-        Ok(())
-    }
-
-    /// Takes the names of the innermost folder that come before `end` for extra.
-    fn take_until(&mut self, end: Option<&[u8]>) -> Result<(), EngineError> {
         let is_top = self.levels.len() == 1;
-        let Some(level) = self.levels.last_mut() else { return Ok(()) };
-        while let Some(one) = level.names.get(level.next) {
-            let name = one.name();
-            if end.is_some_and(|end| name.as_bytes() >= end) {
-                break;
-            }
-            level.next += 1;
+        let Some(mut level) = self.levels.pop() else { return Ok(()) };
+        level.pass(None);
+        if !level.is_in_source {
+            return Ok(());
+        }
+        let names = level.extra.iter().filter_map(|at| level.names.get(*at));
+        let names: Vec<Name<'_>> = names.map(|one| one.name()).collect();
+        // A repository that was begun in a folder of the snapshot.
+        if names.iter().any(|name| is_mark(name.as_bytes())) {
+            self.found.kept.push((level.below, "it is a repository, or a server's data"));
+            return Ok(());
+        }
+        for name in names {
             let is_ours = is_top && name.as_bytes() == mark::NAME;
-            if !level.is_in_source || is_ours {
+            let Ok(key) = level.key.child(name.as_bytes()) else { continue };
+            let inode = level.dir.as_dir().stat(name).map(|there| there.inode);
+            if is_ours || inode.is_ok_and(|inode| level.spelled.contains(&inode)) {
                 continue;
             }
-            // What is gone by now, or cannot be a path of a snapshot, is nobody's business.
-            let (Ok(there), Ok(key)) =
-                (level.dir.as_dir().stat(name), level.key.child(name.as_bytes()))
-            else {
-                continue;
-            };
-            let below = joined(&level.below, name);
-            if place_of(&there) != level.place {
-                self.found.mounts.push(below);
-                continue;
-            }
-            let extra = Extra::of(key.to_absolute(), below, &there);
-            if !goes(self.options.select.as_ref(), &extra.path, extra.is_dir) {
-                continue;
-            }
-            if self.found.extras.len() == MOST {
-                return Err(EngineError::Path {
-                    path: self.target.display().to_string(),
-                    reason: format!(
-                        "it has over {MOST} things that are not in the snapshot: is it the right folder?"
-                    ),
-                });
-            }
-            self.found.extras.push(extra);
+            let paths = (joined(&level.below, name.as_bytes()), key.to_absolute());
+            let dir = (&level.dir, level.place);
+            let looked = self.look.at(dir, name, paths, 0, &mut self.found.kept)?;
+            let extras: Vec<Extra> = looked.extras;
+            self.found.extras.extend(extras);
         }
         Ok(())
     }
 }
 
-impl Extra {
-    fn of(path: Vec<u8>, below: Vec<u8>, there: &Stat) -> Self {
-        let is_dir = there.kind == FileKind::Dir;
-        Self { path, below, is_dir, place: place_of(there), inode: there.inode }
+impl Level {
+    /// Passes the names before `end`, which the snapshot does not have. Gives whether `end` is the next one, and passes it.
+    fn pass(&mut self, end: Option<&[u8]>) -> bool {
+        while let Some(one) = self.names.get(self.next) {
+            let name = one.name();
+            let name = name.as_bytes();
+            if end.is_some_and(|end| name >= end) {
+                let is_there = Some(name) == end;
+                self.next += usize::from(is_there);
+                return is_there;
+            }
+            self.extra.push(self.next);
+            self.next += 1;
+        }
+        false
     }
-
-    /// Whether that is what was listed.
-    pub(super) fn is(&self, there: &Stat) -> bool {
-        (place_of(there), there.inode, there.kind == FileKind::Dir)
-            == (self.place, self.inode, self.is_dir)
-    }
-}
-
-pub(super) fn joined(below: &[u8], name: Name<'_>) -> Vec<u8> {
-    let mut path = below.to_vec();
-    if !path.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name.as_bytes());
-    path
 }

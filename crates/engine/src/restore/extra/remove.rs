@@ -4,87 +4,98 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use holdall_sys::{Name, TargetDir};
+use holdall_sys::{FileKind, Name, TargetDir};
 
-use super::find::joined;
-use super::{Extra, goes, place_of};
+use super::look::Look;
+use super::{DeleteIn, Extra, joined, place_of};
 use crate::restore::below::{self, LastBelow};
-use crate::restore::{RestoreOptions, Selection};
 use crate::{EngineError, Run};
 
-/// Folders in each other that are entered to remove what is in them; what lies deeper stays, and is told.
-const DEPTH_MOST: usize = 200;
-
-/// Removes what was listed from the target, and gives how many files, folders and all else that were. What cannot be removed is noted with [`Run::problem`], and the rest goes on.
-///
-/// # Errors
-/// [`EngineError::Io`] if the target cannot be opened; [`EngineError::Interrupted`]: what was removed until then is gone.
-pub fn remove_extras(
-    extras: &[Extra],
-    target: &Path,
-    options: &RestoreOptions,
-    run: &Run,
-) -> Result<u64, EngineError> {
-    let open = match options.in_place {
-        true => TargetDir::open_guarded,
-        false => TargetDir::open_root,
-    };
-    let opened = open(target);
-    let root =
-        opened.map_err(|error| EngineError::io(format!("opening {}", target.display()), error))?;
-    let mut removing = Removing { target, select: options.select.as_ref(), run, removed: 0 };
-    let mut last = LastBelow::default();
-    for extra in extras {
-        run.check()?;
-        let (folder, name) = below::split(&extra.below);
-        let dir = match last.open(&root, folder) {
-            Ok(dir) => dir,
-            Err(error) => {
-                removing.failed(&extra.below, &error);
-                continue;
+impl DeleteIn<'_> {
+    /// Removes what was listed, if it is as it was then, and gives how many files, folders and all else that were. What
+    /// cannot be removed is noted with [`Run::problem`], and the rest goes on.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] if the target cannot be opened; [`EngineError::Interrupted`]: what was removed until then is gone.
+    pub fn remove(&self, extras: &[Extra], run: &Run) -> Result<u64, EngineError> {
+        let root = self.open().map_err(self.opening())?;
+        let mut removing = Removing { target: self.target, run, removed: 0 };
+        let mut last = LastBelow::default();
+        for extra in extras {
+            run.check()?;
+            let (folder, name) = below::split(&extra.below);
+            let opened = last.open(&root, folder).and_then(|dir| Ok((dir, Name::new(name)?)));
+            match opened {
+                Ok((dir, name)) if self.is_as_listed(dir, name, extra, run)? => {
+                    removing.one(dir, name, &extra.below)?;
+                }
+                Ok(_) => run.problem(
+                    removing.shown(&extra.below).as_os_str().as_bytes(),
+                    "it changed since it was listed, and stays",
+                ),
+                Err(error) => removing.failed(&extra.below, &error),
             }
-        };
-        removing.listed(dir, name, extra)?;
+        }
+        Ok(removing.removed)
     }
-    Ok(removing.removed)
+
+    fn is_as_listed(
+        &self,
+        dir: &TargetDir,
+        name: Name<'_>,
+        extra: &Extra,
+        run: &Run,
+    ) -> Result<bool, EngineError> {
+        let paths = (extra.below.clone(), extra.path.clone());
+        let place = (dir, extra.seen.place);
+        let now = Look::new(self, run).at(place, name, paths, 0, &mut Vec::new())?;
+        Ok(now.whole == Some(extra.seen))
+    }
 }
 
 struct Removing<'a> {
     target: &'a Path,
-    select: Option<&'a Selection>,
     run: &'a Run,
     removed: u64,
 }
 
 impl Removing<'_> {
+    fn shown(&self, below: &[u8]) -> std::path::PathBuf {
+        self.target.join(std::ffi::OsStr::from_bytes(below))
+    }
+
     fn failed(&self, below: &[u8], error: &io::Error) {
-        let path = self.target.join(std::ffi::OsStr::from_bytes(below));
+        let path = self.shown(below);
         self.run.problem(path.as_os_str().as_bytes(), format!("it could not be deleted: {error}"));
     }
 
-    /// Removes something that was listed, if it is still that.
-    fn listed(&mut self, dir: &TargetDir, name: &[u8], extra: &Extra) -> Result<(), EngineError> {
-        let Ok(name) = Name::new(name) else { return Ok(()) };
-        match dir.as_dir().stat(name) {
-            Ok(there) if extra.is(&there) => {
-                let removed = match extra.is_dir {
-                    true => self.folder(dir, name, (&extra.below, &extra.path), 0),
-                    false => self.one(dir.unlink(name), &extra.below),
-                };
-                removed.map(drop)
+    /// Removes something with all that is in it, on its own file system. Gives whether it is gone.
+    fn one(&mut self, dir: &TargetDir, name: Name<'_>, below: &[u8]) -> Result<bool, EngineError> {
+        self.run.check()?;
+        let removed = match dir.as_dir().stat(name) {
+            Err(error) => Err(error),
+            Ok(there) if there.kind != FileKind::Dir => dir.unlink(name),
+            Ok(there) => {
+                match dir.open_dir(name).and_then(|dir| Ok((dir.as_dir().entries()?, dir))) {
+                    Err(error) => Err(error),
+                    Ok((names, inner)) => {
+                        let here = inner.as_dir().stat_self().map(|own| place_of(&own));
+                        if here.ok() != Some(place_of(&there)) {
+                            self.failed(below, &io::Error::other("it is another file system"));
+                            return Ok(false);
+                        }
+                        for entry in names.iter() {
+                            let below = joined(below, entry.name().as_bytes());
+                            if !self.one(&inner, entry.name(), &below)? {
+                                // It was told why.
+                                return Ok(false);
+                            }
+                        }
+                        dir.remove_dir(name)
+                    }
+                }
             }
-            // Somebody put something else there, which was not listed.
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => {
-                self.failed(&extra.below, &error);
-                Ok(())
-            }
-        }
-    }
-
-    /// Counts what was removed, or notes why not. Gives whether it is gone.
-    fn one(&mut self, removed: io::Result<()>, below: &[u8]) -> Result<bool, EngineError> {
+        };
         match removed {
             Ok(()) => {
                 self.removed += 1;
@@ -94,56 +105,6 @@ impl Removing<'_> {
                 self.failed(below, &error);
                 Ok(false)
             }
-        }
-    }
-
-    /// Removes a folder with what is in it and goes by what is chosen. Gives whether it is gone.
-    fn folder(
-        &mut self,
-        above: &TargetDir,
-        name: Name<'_>,
-        (below, path): (&[u8], &[u8]),
-        depth: usize,
-    ) -> Result<bool, EngineError> {
-        self.run.check()?;
-        let opened = above.open_dir(name).and_then(|dir| {
-            let (entries, own) = (dir.as_dir().entries()?, dir.as_dir().stat_self()?);
-            Ok((dir, entries, place_of(&own)))
-        });
-        let (dir, entries, place) = match opened {
-            Ok(_) if depth == DEPTH_MOST => {
-                let error =
-                    io::Error::other(format!("it lies more than {DEPTH_MOST} folders deep"));
-                return self.one(Err(error), below);
-            }
-            Ok(opened) => opened,
-            Err(error) => return self.one(Err(error), below),
-        };
-        let mut is_empty = true;
-        for entry in entries.iter() {
-            let name = entry.name();
-            let below = joined(below, name);
-            let path = [path, b"/", name.as_bytes()].concat();
-            is_empty &= match dir.as_dir().stat(name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-                Err(error) => self.one(Err(error), &below)?,
-                Ok(there) if place_of(&there) != place => {
-                    let error = io::Error::other("it is another file system");
-                    self.one(Err(error), &below)?
-                }
-                Ok(there) => {
-                    let is_dir = there.kind == holdall_sys::FileKind::Dir;
-                    match (goes(self.select, &path, is_dir), is_dir) {
-                        (false, _) => false,
-                        (true, true) => self.folder(&dir, name, (&below, &path), depth + 1)?,
-                        (true, false) => self.one(dir.unlink(name), &below)?,
-                    }
-                }
-            };
-        }
-        match is_empty {
-            true => self.one(above.remove_dir(name), below),
-            false => Ok(false),
         }
     }
 }
