@@ -8,7 +8,7 @@
 //! then. What a disk keeps elsewhere of blocks that are overwritten (flash memory, snapshots of a file system, what a
 //! disk set aside) is not reached.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -26,6 +26,10 @@ use crate::state_files::erased::read_erased;
 use crate::storage::layout::{ERASED_MARKER, Layout};
 use crate::storage::publish::failed;
 
+/// What a file system puts into its top folder.
+const LOST_AND_FOUND: &str = "lost+found";
+/// What is made anew from the rest where it is missing.
+const MADE_ANEW: [&str; 3] = ["spare", "probes", "scrubbed"];
 /// What is written at once.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -48,46 +52,106 @@ pub struct Erasing<'a> {
     pub told: &'a dyn Fn(u64),
 }
 
-/// What stays of a repository in `dir` that is erased, or was being erased: `None` where nothing says so.
+/// What stays of a repository in `dir` that is erased, or was being erased: `None` where marker and text do not both say so.
 ///
 /// # Errors
 /// [`RepositoryError::Io`].
 pub fn erased_in(dir: &Path) -> Result<Option<Erased>, RepositoryError> {
-    read_erased(&Layout::new(dir))
+    let layout = Layout::new(dir);
+    if is_marked(&layout)? { read_erased(&layout) } else { Ok(None) }
+}
+
+fn is_marked(layout: &Layout) -> Result<bool, RepositoryError> {
+    let marker = layout.marker().read_limited(ERASED_MAX_BYTES)?;
+    Ok(marker.as_deref() == Some(ERASED_MARKER.as_bytes()))
 }
 
 /// Erases the repository in `dir`, of which `text` stays, signed; or goes on with that.
 ///
 /// # Errors
-/// [`RepositoryError::InUse`]; [`RepositoryError::Interrupted`]; [`RepositoryError::Io`] for what the disk refuses. What was
+/// [`RepositoryError::Refused`], before anything is destroyed, where something lies in it that is none of the repository's;
+/// [`RepositoryError::InUse`]; [`RepositoryError::Interrupted`]; [`RepositoryError::Io`] for what the disk refuses: what was
 /// destroyed until then is.
 pub fn erase(dir: &Path, text: &str, how: &Erasing<'_>) -> Result<ErasedFiles, RepositoryError> {
     let layout = Layout::new(dir);
     let _lease = Lease::take(&layout, Access::Write)?;
-    let erased = layout.root().join(ERASED_FILE);
-    if read_erased(&layout)?.is_none() {
-        write_whole(&erased, text.as_bytes())?;
-    }
-    // Who goes on has no folder for what is not published yet.
-    if layout.marker().read_limited(ERASED_MAX_BYTES)?.as_deref() != Some(ERASED_MARKER.as_bytes())
-    {
-        layout.marker().replace(ERASED_MARKER.as_bytes())?;
-    }
+    let names = own_names(&layout)?;
+    let device = layout.root().stat().map_err(failed("looking at", layout.root()))?.device;
+    names.iter().try_for_each(|name| survey(&layout.root().join(name), device))?;
     let mut eraser = Eraser { how, done: ErasedFiles::default() };
+    if let Err(error) = begin(&layout, text) {
+        if !matches!(error, RepositoryError::NoRoom { .. }) {
+            return Err(error);
+        }
+        // What is made anew from the rest makes the room for a few lines.
+        MADE_ANEW.iter().try_for_each(|name| eraser.any(&layout.root().join(name)))?;
+        begin(&layout, text)?;
+    }
     for first in ["wrappings", "spare", "config"] {
         eraser.any(&layout.root().join(first))?;
     }
     layout.root().sync_dir().map_err(failed("syncing", layout.root()))?;
-    let stays = [erased.file_name(), Some(OsStr::new("lock")), layout.lease().file_name()]
-        .map(Option::unwrap_or_default)
-        .map(OsStr::to_owned);
-    let marker = OsStr::new(holdall_format::REPOSITORY_MARKER);
-    let names = layout.root().names().map_err(failed("listing", layout.root()))?;
-    for name in names.iter().filter(|name| !stays.contains(name) && *name != marker) {
-        eraser.any(&layout.root().join(name))?;
-    }
+    names.iter().try_for_each(|name| eraser.any(&layout.root().join(name)))?;
     layout.root().sync_dir().map_err(failed("syncing", layout.root()))?;
     Ok(eraser.done)
+}
+
+/// Says that it is erased, durably, before anything is destroyed.
+fn begin(layout: &Layout, text: &str) -> Result<(), RepositoryError> {
+    // Who goes on has no folder for what is not published yet.
+    if is_marked(layout)? {
+        return Ok(());
+    }
+    write_whole(&layout.root().join(ERASED_FILE), text.as_bytes())?;
+    layout.marker().replace(ERASED_MARKER.as_bytes())
+}
+
+/// What is in the repository's folder and is to go.
+///
+/// # Errors
+/// [`RepositoryError::Refused`] names something that no repository has there.
+fn own_names(layout: &Layout) -> Result<Vec<OsString>, RepositoryError> {
+    let stays = [layout.lock(), layout.lease(), layout.root().join(ERASED_FILE)];
+    let stays = stays.iter().chain(&layout.marker().file()).cloned().collect::<Vec<_>>();
+    let mut ours = layout.folders();
+    ours.push(layout.probes());
+    ours.extend([layout.config().file(), layout.scrubbed().file()].into_iter().flatten());
+    let mut own = Vec::new();
+    for name in layout.root().names().map_err(failed("listing", layout.root()))? {
+        let path = layout.root().join(&name);
+        if stays.contains(&path) || name == LOST_AND_FOUND {
+            continue;
+        }
+        if !ours.contains(&path) {
+            let reason = format!(
+                "{} is none of the repository's: move it away first, and nothing of it is destroyed",
+                path.display()
+            );
+            return Err(RepositoryError::Refused { reason });
+        }
+        own.push(name);
+    }
+    Ok(own)
+}
+
+/// Refuses what would be destroyed elsewhere, too: another file system, and a file that has other names.
+fn survey(path: &PathBeneath, device: u64) -> Result<(), RepositoryError> {
+    let there = path.stat().map_err(failed("looking at", path))?;
+    let refused = |what: &str| {
+        let reason = format!("{} {what}, and nothing was destroyed", path.display());
+        Err(RepositoryError::Refused { reason })
+    };
+    match there.kind {
+        _ if there.device != device => refused("is another file system: unmount it first"),
+        FileKind::Dir => {
+            let names = path.names().map_err(failed("listing", path))?;
+            names.iter().try_for_each(|name| survey(&path.join(name), device))
+        }
+        FileKind::File if there.nlink > 1 => refused(
+            "has another name, and what is there would be destroyed, too: remove that first",
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn write_whole(path: &PathBeneath, bytes: &[u8]) -> Result<(), RepositoryError> {

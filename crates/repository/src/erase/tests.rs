@@ -120,3 +120,31 @@ fn a_link_is_removed_and_what_it_points_to_stays() {
     assert_eq!(world.names(), STAYS);
     assert_eq!(fs::read(elsewhere.join("mine")).unwrap(), b"mine");
 }
+
+#[test]
+fn what_is_none_of_the_repositorys_keeps_it_from_being_destroyed() {
+    let world = World::new();
+    let erase = || world.erase(&world.text(1000), &|_| (), &AtomicBool::new(false));
+    let photos = world.dir().join("photos");
+    fs::create_dir(&photos).unwrap();
+    fs::write(photos.join("mine"), "mine").unwrap();
+    let error = erase().unwrap_err().to_string();
+    assert!(error.contains("photos is none of the repository's"), "{error}");
+    fs::remove_dir_all(&photos).unwrap();
+    let copy = world.temp.path().join("copy");
+    fs::hard_link(world.dir().join("packs/00/a"), &copy).unwrap();
+    let error = erase().unwrap_err().to_string();
+    assert!(error.contains("has another name"), "{error}");
+    assert!(world.dir().join("wrappings").is_dir(), "nothing was destroyed");
+    assert!(erased_in(&world.dir()).unwrap().is_none());
+    fs::remove_file(copy).unwrap();
+    erase().unwrap();
+    assert_eq!(world.names(), STAYS);
+}
+
+#[test]
+fn a_text_alone_makes_no_folder_one_that_is_being_erased() {
+    let world = World::new();
+    fs::write(world.dir().join("erased"), world.text(1000)).unwrap();
+    assert!(erased_in(&world.dir()).unwrap().is_none());
+}
