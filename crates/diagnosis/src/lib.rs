@@ -48,7 +48,9 @@ pub use lab_server::{BeyondAServer, LabServer};
 pub use own_limit::OwnLimit;
 pub use progress::{Recent, Status};
 pub use reporting::{followed, report_of_backup, report_of_failure};
-pub use shares::{name_own_limit, name_server_limit, name_share_of_restore, name_shares};
+pub use shares::{
+    name_own_limit, name_server_limit, name_share_of_restore, name_shares, name_yielding,
+};
 pub use side::{Side, limited_side};
 pub use usage::{Usage, UsageCounters, is_own_limit, judge};
 pub use way::{Named, Way};

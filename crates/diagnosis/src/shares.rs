@@ -25,6 +25,18 @@ pub fn name_own_limit(
     limit.is_some()
 }
 
+/// Says that it was this computer's own wish to leave the line to others, if it was. Gives whether it was.
+pub fn name_yielding(verdict: &mut Verdict, usage: &Usage) -> bool {
+    let is_own = is_own_limit(verdict, usage);
+    if is_own {
+        verdict.explanation +=
+            " It is what was asked for: --limit-upload auto leaves the line to others.";
+        verdict.help =
+            Some("What would help: no limit, where nobody else needs the line.".to_owned());
+    }
+    is_own
+}
+
 /// Says that it was the limit of the server's administrator, if it was. Gives whether it was.
 pub fn name_server_limit(verdict: &mut Verdict, usage: &Usage) -> bool {
     let limit = server_limit(verdict, usage);

@@ -42,6 +42,11 @@ impl Connection {
         }
     }
 
+    /// Whether what is sent leaves the line to others.
+    pub(crate) fn is_yielding(&self) -> bool {
+        self.limit_upload == Some(RateLimit::Yielding)
+    }
+
     /// Whether what is sent keeps a rate, whichever.
     pub(crate) fn is_limited(&self) -> bool {
         self.limit_upload.is_some()

@@ -14,7 +14,7 @@ use holdall_diagnosis::runs::{RunEnd, RunKind};
 use holdall_diagnosis::speed_history::{Kind, Run, backup_work, slowness_in_words};
 use holdall_diagnosis::{
     Earlier, Expected, OwnLimit, Usage, UsageCounters, followed, judge, name_own_limit,
-    name_server_limit, name_shares, report_of_backup,
+    name_server_limit, name_shares, name_yielding, report_of_backup,
 };
 use holdall_engine::{
     BackupOptions, BackupSummary, EngineError, Listed, Problem, PutBack, Run as EngineRun, Source,
@@ -229,8 +229,9 @@ fn explain(args: &Args, app: &App, done: &mut Done) {
     let rate = |bytes| per_second(bytes, summary.seconds);
     let (sent, stored) = (rate(summary.bytes_sent), rate(summary.data_stored));
     let limit = ("--limit-upload", args.connection.upload_limit());
-    let is_set_limit =
-        name_own_limit(verdict, usage, limit, sent) || name_server_limit(verdict, usage);
+    let is_set_limit = name_own_limit(verdict, usage, limit, sent)
+        || args.connection.is_yielding() && name_yielding(verdict, usage)
+        || name_server_limit(verdict, usage);
     if let Some(ceilings) = remembered::ceilings(app) {
         name_shares(verdict, &ceilings, (sent, stored), is_set_limit);
     }

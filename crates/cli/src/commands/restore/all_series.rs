@@ -11,8 +11,8 @@ use anyhow::Result;
 use holdall_engine::{Overwrite, RestoreOptions, Snapshot, newest_of_each_series};
 
 use super::{
-    Args, DONE, check_any, check_is_folder, measured, nothing_met, options, report, tell_absent,
-    tell_unmet,
+    Args, DONE, check_any, check_is_folder, explain, measured, nothing_met, options, report,
+    tell_absent, tell_unmet,
 };
 use crate::app::App;
 use crate::arguments::selection::Patterns;
@@ -46,7 +46,10 @@ pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
         // What lies there now was restored by this command, from a newer snapshot.
         let later = (at > 0).then_some(Overwrite::Never);
         let options = RestoreOptions { overwrite: first.overwrite.or(later), ..first };
+        let received = || access.repository().traffic().received_bytes;
+        let before = received();
         let mut done = measured(app, &access, snapshot, None, target, &options)?;
+        explain(args, app, &mut done, received().saturating_sub(before));
         tell_absent(app, &access, snapshot, &patterns, &mut done);
         met |= !done.is_nothing();
         problems.0 += done.summary.problems;

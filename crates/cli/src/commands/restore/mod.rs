@@ -78,9 +78,10 @@ pub(crate) struct Args {
     /// What to do with what is there already [default: a folder that holds anything is refused]
     #[arg(long, value_enum, value_name = "WHEN")]
     overwrite: Option<OverwriteWhen>,
-    /// Lists what is in the folder and not in the snapshot, and deletes it when everything is restored. What was not
-    /// backed up with it stays: what lies beside, what --exclude matches, and other file systems
-    #[arg(long, requires = "overwrite", conflicts_with = "all_series")]
+    /// Lists what is in the folder and not in the snapshot, and deletes it when everything is restored: also what rules
+    /// left out of the backup (see with -n first). What --exclude matches stays, and so do what lies beside what was backed up, other
+    /// file systems, repositories and servers' data
+    #[arg(long, requires = "overwrite", conflicts_with_all = ["all_series", "include"])]
     delete: bool,
     /// Takes owners by number, not by name
     #[arg(long)]
@@ -409,8 +410,9 @@ fn paths(snapshot: &Snapshot) -> String {
 fn explain(args: &Args, app: &App, done: &mut Done, received_bytes: u64) {
     let received = per_second(received_bytes, done.summary.duration_seconds);
     let limit = ("--limit-download", args.limit_download);
-    let is_own_limit = name_own_limit(&mut done.verdict, &done.usage, limit, received);
-    if !is_own_limit && let Some(ceilings) = remembered::ceilings(app) {
+    let is_set_limit = name_own_limit(&mut done.verdict, &done.usage, limit, received)
+        || name_server_limit(&mut done.verdict, &done.usage);
+    if !is_set_limit && let Some(ceilings) = remembered::ceilings(app) {
         name_share_of_restore(&mut done.verdict, &ceilings, received);
     }
 }
@@ -493,10 +495,7 @@ pub(crate) fn timed(
     let stages = summary.stages.clone();
     let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
     let rules_unmatched = Vec::new();
-    let mut done =
-        Done { summary, verdict, usage, rules_unmatched, restored_to: None, deleted: None };
-    name_server_limit(&mut done.verdict, &done.usage);
-    Ok(done)
+    Ok(Done { summary, verdict, usage, rules_unmatched, restored_to: None, deleted: None })
 }
 
 fn report(
