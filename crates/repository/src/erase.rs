@@ -76,7 +76,8 @@ pub fn erase(dir: &Path, text: &str, how: &Erasing<'_>) -> Result<ErasedFiles, R
     let layout = Layout::new(dir);
     let _lease = Lease::take(&layout, Access::Write)?;
     let names = own_names(&layout)?;
-    let device = layout.root().stat().map_err(failed("looking at", layout.root()))?.device;
+    let root = layout.root().open_dir().and_then(|root| root.stat_self());
+    let device = root.map_err(failed("looking at", layout.root()))?.device;
     names.iter().try_for_each(|name| survey(&layout.root().join(name), device))?;
     let mut eraser = Eraser { how, done: ErasedFiles::default() };
     if let Err(error) = begin(&layout, text) {

@@ -255,7 +255,7 @@ fn what_changes_after_it_was_listed_stays() {
     fs::create_dir(home.home.join("new")).unwrap();
     fs::write(home.home.join("new/extra"), "extra").unwrap();
     let what = format!("latest:{}", home.home.display());
-    let args = [&["restore", &*what, "-r", text(&home.repo)], &ALWAYS[..]].concat();
+    let args = [&["restore", &*what, "-r", text(&home.repo), "--json"], &ALWAYS[..]].concat();
     let mut command = home.machine.command(&args);
     let process = holdall_testkit::Process::spawn(&mut command).unwrap();
     // It restores by then, so that all is listed.
@@ -266,7 +266,7 @@ fn what_changes_after_it_was_listed_stays() {
     }
     fs::write(home.home.join("new/mine"), "mine").unwrap();
     let outcome = Outcome::of_process(process);
-    assert!(home.home.join("new/mine").exists(), "{}", outcome.stderr);
+    assert!(home.home.join("new/mine").exists(), "{}", outcome.stdout);
     let outcome = outcome.expect(3);
-    assert!(outcome.stderr.contains("it changed since it was listed"), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("it changed since it was listed"), "{}", outcome.stdout);
 }
