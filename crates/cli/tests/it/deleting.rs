@@ -205,23 +205,33 @@ fn without_a_word_on_overwriting_or_for_a_single_file_it_is_refused() {
 #[test]
 fn repositories_and_what_holdall_keeps_stay_wherever_they_are() {
     let home = Home::new();
+    let own = home.home.join("own");
+    fs::create_dir_all(own.join("state")).unwrap();
+    fs::write(own.join("state/machine"), "as it was").unwrap();
+    home.machine.ok(["backup", "-r", text(&home.repo), text(&home.home)]);
     // One that is older than the snapshot would be left out of it; these came since.
     let (other, begun) = (home.home.join("disk/other"), home.home.join("letters/old"));
     home.machine.init(&["-r", text(&other)]);
     fs::write(begun.join("holdall-repository"), "as one that was begun in a folder").unwrap();
-    let own = home.home.join("own");
     fs::create_dir_all(own.join("state/keys")).unwrap();
+    let (cache, cached) = (home.home.join("disk/cache"), home.home.join("disk/cache/file"));
+    fs::create_dir(&cache).unwrap();
+    fs::write(&cached, "cached").unwrap();
     fs::write(own.join("state/keys/key"), "precious").unwrap();
     fs::write(home.home.join("disk/extra"), "extra").unwrap();
     let what = format!("latest:{}", home.home.display());
     let args = [&["restore", &*what, "-r", text(&home.repo)], &ALWAYS[..]].concat();
     let mut command = home.machine.command(&args);
-    command.env("HOLDALL_CONFIG_DIR", &own);
+    command.env("HOLDALL_CONFIG_DIR", &own).env("HOLDALL_CACHE_DIR", &cache);
     let outcome = Outcome::of(&mut command).expect(0);
     assert!(outcome.stdout.contains("to delete: "), "{}", outcome.stdout);
     assert_eq!(outcome.stderr.matches("is a repository").count(), 2, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("holdall's own"), "{}", outcome.stderr);
-    assert!(own.join("state/keys/key").exists() && other.join("holdall-repository").exists());
+    assert!(
+        own.join("state/keys/key").exists()
+            && cached.exists()
+            && other.join("holdall-repository").exists()
+    );
     assert!(begun.join("holdall-repository").exists() && !home.home.join("disk/extra").exists());
 }
 

@@ -75,8 +75,10 @@ struct Level {
     names: Listing,
     /// The first name that was not met yet.
     next: usize,
-    /// Whether it lies in what was backed up.
+    /// Whether it lies in what was backed up, and nothing keeps what is in it.
     is_in_source: bool,
+    /// Whether it, or a folder above it, stays since it was named.
+    is_kept: bool,
     /// The names that the snapshot does not have, by their places in the listing.
     extra: Vec<usize>,
     /// What the snapshot has by another spelling of its name, by inode.
@@ -98,7 +100,9 @@ impl Finder<'_> {
             dir.as_dir().entries().and_then(|names| Ok((names, dir.as_dir().stat_self()?)));
         let (names, there) = opened.map_err(failed)?;
         let is_in = |source: &PathKey| *source == key || source.is_ancestor_of(&key);
-        let is_in_source = self.sources.iter().any(is_in);
+        let is_kept =
+            self.levels.last().is_some_and(|above| above.is_kept) || self.look.is_kept(&below);
+        let is_in_source = self.sources.iter().any(is_in) && !is_kept;
         let (extra, spelled, place) = (Vec::new(), HashSet::new(), place_of(&there));
         self.levels.push(Level {
             dir,
@@ -108,6 +112,7 @@ impl Finder<'_> {
             names,
             next: 0,
             is_in_source,
+            is_kept,
             extra,
             spelled,
         });

@@ -63,9 +63,10 @@ impl<'a> Look<'a> {
         Self { within, run, keep: within.keep.iter().filter_map(folder).collect(), items: 0 }
     }
 
-    /// Whether a folder stays since it was named.
-    pub(super) fn is_kept(&self, path: &std::path::Path) -> bool {
-        path.metadata().is_ok_and(|found| self.keep.contains(&(found.dev(), found.ino())))
+    /// Whether a folder stays since it was named, with all that is in it.
+    pub(super) fn is_kept(&self, below: &[u8]) -> bool {
+        let found = self.place_of_path(below).metadata();
+        found.is_ok_and(|found| self.keep.contains(&(found.dev(), found.ino())))
     }
 
     /// Looks at what is called `name` in `dir`. `kept` is told what stays.
@@ -92,7 +93,7 @@ impl<'a> Look<'a> {
         let stays = match () {
             () if place_of(&there) != place => Some(MOUNTED),
             () if depth == DEPTH_MOST => Some(DEEP),
-            () if is_dir && self.is_kept(&self.place_of_path(&below)) => Some(NAMED),
+            () if is_dir && self.is_kept(&below) => Some(NAMED),
             () if name.as_bytes() == LOST_AND_FOUND => Some(MOUNTED),
             () => None,
         };
