@@ -6,7 +6,7 @@
 //!
 //! The supervisor is this program once more, started with a name of its own. The lifeline is a pipe, its standard input,
 //! whose other end this process alone has: when it closes, the supervisor asks everything below it to end (SIGTERM), and
-//! ends what is left after [`GRACE`]. It takes in what lost its parent meanwhile (`PR_SET_CHILD_SUBREAPER`), so that a
+//! ends what is left five seconds later. It takes in what lost its parent meanwhile (`PR_SET_CHILD_SUBREAPER`), so that a
 //! pipeline of a shell goes as a whole. `PR_SET_PDEATHSIG` would reach the command alone, and would do so as soon as the
 //! thread that started it ends.
 //!
