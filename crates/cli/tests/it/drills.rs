@@ -67,7 +67,8 @@ fn a_sound_repository_is_restored_as_it_was_and_nothing_stays() {
 #[test]
 fn a_damaged_block_is_found_with_the_file_that_it_hits() {
     let machine = backed_up(|source| {
-        fs::write(source.join("hit"), Random::new(1).bytes(3 << 20)).unwrap();
+        // Most of the pack, so that its middle is of this file.
+        fs::write(source.join("hit"), Random::new(1).bytes(16 << 20)).unwrap();
     });
     let packs = files_below(&machine.path("repo/packs")).into_iter();
     let tails = files_below(&machine.path("repo/tails")).into_iter();

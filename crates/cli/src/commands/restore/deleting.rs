@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use holdall_engine::{DeleteIn, Extras, RestoreOptions, Snapshot, UnlockedRepository};
+use holdall_engine::{
+    DeleteIn, Extras, RestoreOptions, Snapshot, UnlockedRepository, is_directory_at,
+};
 use serde::Serialize;
 
 use super::Done;
@@ -12,12 +14,6 @@ use crate::config::Folders;
 use crate::exit::{Exit, Refusal};
 use crate::opening::open::Where;
 use crate::terminal::output::{JsonPath, Shown, count, counted};
-
-/// The refusal of what is not a folder: there is nothing in it.
-pub(super) fn for_a_file(path: &[u8]) -> Refusal {
-    let message = format!("--delete: {} is no folder in the snapshot", Shown(path));
-    Refusal::new(Exit::Usage, message).hint("leave --delete out, or name the folder that it is in")
-}
 
 /// What is to be removed from a target.
 pub(super) struct Deleting {
@@ -30,8 +26,8 @@ impl Deleting {
     /// Lists what is to be removed.
     ///
     /// # Errors
-    /// [`Refusal`] of a snapshot that lacks what could not be read: the target may have just that; what keeps the target
-    /// or the repository from being read.
+    /// [`Refusal`] of what is no folder, and of a snapshot that lacks what could not be read: the target may have just that;
+    /// what keeps the target or the repository from being read.
     pub(super) fn list(
         app: &App,
         access: &UnlockedRepository,
@@ -39,6 +35,13 @@ impl Deleting {
         target: &Path,
         options: &RestoreOptions,
     ) -> Result<Self> {
+        if let Some(path) = path
+            && !is_directory_at(access, snapshot, path)?
+        {
+            let message = format!("--delete: {} is no folder in the snapshot", Shown(path));
+            let hint = "leave --delete out, or name the folder that it is in";
+            return Err(Refusal::new(Exit::Usage, message).hint(hint).into());
+        }
         let unreadable = snapshot.secret.unreadable;
         if unreadable > 0 {
             let message = format!(

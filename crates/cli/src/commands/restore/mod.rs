@@ -157,11 +157,6 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
         note_others(app, shown.snapshots.iter().filter(|one| filter.takes(one)), snapshot);
     }
     listing::tell_unknown(app, &access)?;
-    if let (true, Some(path)) = (args.delete, path.as_deref())
-        && !holdall_engine::is_directory_at(&access, snapshot, path)?
-    {
-        return Err(deleting::for_a_file(path).into());
-    }
     let in_place = match (named, path.as_deref()) {
         (None, Some(path)) => Some(in_place(args, &access, snapshot, path)?),
         _ => None,
@@ -170,10 +165,8 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let of_place = || in_place.as_ref().map(|place| &place.target);
     let target = &named.or_else(of_place).cloned().unwrap_or_default();
     let options = options(args, &patterns, in_place.is_some());
-    let deleting = match args.delete {
-        true => Some(Deleting::list(app, &access, (snapshot, path.as_deref()), target, &options)?),
-        false => None,
-    };
+    let list = || Deleting::list(app, &access, (snapshot, path.as_deref()), target, &options);
+    let deleting = args.delete.then(list).transpose()?;
     let traffic = || access.repository().traffic().received_bytes;
     let (before, was_there) = (traffic(), target.symlink_metadata().is_ok());
     let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;
