@@ -172,7 +172,7 @@ fn a_backup_that_meets_a_damaged_snapshot_does_not_end_as_if_all_were_well() {
     let tails = files_below(&kept.repo.join("tails"));
     let nodes = tails.iter().find(is_nodes).unwrap();
     // Of the first backup: what was durable when something came behind it.
-    flip(nodes, 3000);
+    flip(nodes, 300);
     fs::remove_dir_all(kept.machine.path("cache")).unwrap();
     let source = kept.source.to_str().unwrap();
     let told = kept.machine.run(kept.args(&["backup", source]));
