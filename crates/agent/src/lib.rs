@@ -1,6 +1,6 @@
 //! The agent: which sets are to be backed up when, and what keeps one from it.
 //!
-//! A backup that somebody has to think of is not made. The agent runs all the time, waits for the schedule of each set, and
+//! Nobody makes a backup that they have to remember. The agent runs all the time, waits for the schedule of each set, and
 //! has the command line start a process for each run, so that it stays small itself and a run that dies takes nothing along.
 //!
 //! It knows no repository, no key and no file that is backed up. [`Scheduler`] decides and is pure. What the computer is like

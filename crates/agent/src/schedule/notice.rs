@@ -1,4 +1,4 @@
-//! What the user is told, and when: once for a series of failures, and once a day while there is no good backup.
+//! Messages to the user: once for a series of failures, and once a day while there is no good backup.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::state::later;
 /// How often the user is warned of the same.
 const WARNED_EACH: Duration = Duration::from_hours(24);
 
-/// Something that the user is told.
+/// A message to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// A run failed, the first of a series, in a way that does not pass by itself.

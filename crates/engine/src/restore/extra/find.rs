@@ -7,7 +7,7 @@ use holdall_sys::{Listing, Name, TargetDir};
 use holdall_tree::{Cursor, EntryKind, PathKey};
 
 use super::look::{Look, is_mark};
-use super::{DeleteIn, Extra, Extras, Place, joined, place_of};
+use super::{DeleteIn, Extras, Place, joined, place_of};
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::key_of;
 use crate::restore::mark;
@@ -180,8 +180,7 @@ impl Finder<'_> {
             let paths = (joined(&level.below, name.as_bytes()), key.to_absolute());
             let dir = (&level.dir, level.place);
             let looked = self.look.at(dir, name, paths, 0, &mut self.found.kept)?;
-            let extras: Vec<Extra> = looked.extras;
-            self.found.extras.extend(extras);
+            self.found.extras.extend(looked.extras);
         }
         Ok(())
     }

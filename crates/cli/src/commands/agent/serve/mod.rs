@@ -212,7 +212,7 @@ impl<'a> Agent<'a> {
         }
         match self.files.write_report(&report) {
             Ok(()) => {
-                // Whoever read that has had enough: backups go on.
+                // If nobody reads that any more, backups go on.
                 let _ = self.app.output.object("agent_outlook", &Seen::of(&report));
                 self.kept = report;
             }
@@ -251,7 +251,7 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// What programs are told of whenever it changes.
+/// What programs get whenever it changes.
 #[derive(Serialize)]
 struct Seen<'a> {
     conditions: &'a Conditions,
