@@ -80,6 +80,7 @@ mod tests {
         exclude_if_present = [".nobackup"]
         exclude_larger_than = "2G"
         one_file_system = true
+        use_fs_snapshot = true
         files_from = ["/list"]
         tag = ["daily"]
         host = "ada"

@@ -39,6 +39,8 @@ pub(crate) struct Set {
     pub(crate) exclude_larger_than: Option<String>,
     /// As `--one-file-system`.
     pub(crate) one_file_system: bool,
+    /// As `--use-fs-snapshot`.
+    pub(crate) use_fs_snapshot: bool,
     /// As `--files-from`.
     pub(crate) files_from: Vec<PathBuf>,
     /// As `--tag`.
@@ -153,6 +155,7 @@ impl Set {
         line.each("exclude-if-present", &self.exclude_if_present);
         line.each("exclude-larger-than", &self.exclude_larger_than);
         line.flag("one-file-system", self.one_file_system);
+        line.flag("use-fs-snapshot", self.use_fs_snapshot);
         line.each("files-from", &self.files_from);
         line.each("tag", &self.tag);
         line.each("host", &self.host);

@@ -3,6 +3,7 @@
 pub mod alarm;
 pub mod aligned;
 pub(crate) mod beneath;
+pub mod btrfs;
 pub mod child;
 pub(crate) mod closing;
 pub mod cpu;
@@ -21,6 +22,7 @@ pub mod memory;
 pub mod metadata;
 pub mod mounts;
 pub(crate) mod own_links;
+pub mod own_mounts;
 pub mod page_cache;
 pub mod pipe;
 pub(crate) mod proc_path;

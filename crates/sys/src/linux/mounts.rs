@@ -43,9 +43,9 @@ impl Mounts {
     ///
     /// # Errors
     ///
-    /// What the system says when `/proc/self/mountinfo` is read.
+    /// What the system says when `/proc/thread-self/mountinfo` is read: a thread may have mounts of its own.
     pub fn read() -> io::Result<Self> {
-        Ok(Self::parse(&std::fs::read("/proc/self/mountinfo")?))
+        Ok(Self::parse(&std::fs::read("/proc/thread-self/mountinfo")?))
     }
 
     /// Reads the text of a mount table; lines that are not understood are left out.

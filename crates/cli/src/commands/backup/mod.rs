@@ -81,7 +81,7 @@ pub(crate) struct Args {
         value_name = "NAME",
         conflicts_with_all = [
             "paths", "files_from", "exclude", "iexclude", "exclude_file", "exclude_caches", "exclude_if_present",
-            "exclude_larger_than", "one_file_system", "read_as", "accept_empty",
+            "exclude_larger_than", "one_file_system", "use_fs_snapshot", "read_as", "accept_empty",
         ]
     )]
     stdin_from_command: Option<String>,
@@ -106,6 +106,9 @@ pub(crate) struct Args {
     /// Does not go into other file systems
     #[arg(short = 'x', long)]
     one_file_system: bool,
+    /// Reads a snapshot of the file system, so that all files are of one moment (btrfs, as root)
+    #[arg(long)]
+    use_fs_snapshot: bool,
     /// Reads more paths from this file, one a line; - is standard input
     #[arg(long, value_name = "FILE")]
     files_from: Vec<PathBuf>,
@@ -170,7 +173,7 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Re
     let command = args.command(app)?;
     let named = args.named();
     let paths = named.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>();
-    let (options, some_missing) = match &command {
+    let (mut options, some_missing) = match &command {
         Some((source, command)) => (options::of_command(args, source, command)?, false),
         None => patience::looking_at(app, &paths, || options::looked_at(args, app))?,
     };
@@ -178,6 +181,7 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Re
     to_tell.keeper = Some(keeper.clone());
     args.connection.tell_idle_limit(app);
     let limit = remembered::own_limit(app, &access, args.connection.upload_limit());
+    let fs_snapshot = args.fs_snapshot(app, &mut options)?;
     let (done, announced) = std::thread::scope(|scope| {
         // Over a connection that the run is going to need, and begun first, since the summary counts
         // everything that crosses the wire: a far server answers this while the run waits for others.
@@ -187,6 +191,7 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Re
         let done = measured(app, &access, listed.as_ref(), &options, limit);
         (done, announced.ok().and_then(|announced| announced.join().ok()).unwrap_or_default())
     });
+    drop(fs_snapshot);
     let mut done = done?;
     if let Some((_, command)) = &command {
         command.tell(&app.output);

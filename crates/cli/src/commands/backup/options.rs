@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_engine::{BackupOptions, ExcludeRules, PatternError, Patterns, Source};
+use holdall_engine::{BackupOptions, ExcludeRules, FsSnapshot, PatternError, Patterns, Source};
 use holdall_sys::{Clock, SystemClock};
 
 use super::Args;
@@ -15,6 +15,7 @@ use crate::arguments::{recordable, sources};
 use crate::commands::tag;
 use crate::exit::{Exit, Refusal};
 use crate::terminal::interrupt::Interrupt;
+use crate::terminal::output::Shown;
 
 impl Args {
     /// What is backed up, as it was named: paths, or the file that a command's output becomes.
@@ -23,6 +24,39 @@ impl Args {
             Some(name) => vec![name.into()],
             None => self.paths.iter().cloned().chain(self.last.iter().map(PathBuf::from)).collect(),
         }
+    }
+
+    /// Has a snapshot of the file system read instead, if that is wanted, as long as what this gives lives.
+    ///
+    /// # Errors
+    /// [`Refusal`] if there is none to be had.
+    pub(super) fn fs_snapshot(
+        &self,
+        app: &App,
+        options: &mut BackupOptions,
+    ) -> Result<Option<FsSnapshot>, Refusal> {
+        if !self.use_fs_snapshot || options.dry_run {
+            return Ok(None);
+        }
+        if holdall_sys::users::effective_uid() != 0 {
+            return Err(Refusal::new(Exit::Failed, "only root may take snapshots of file systems")
+                .hint("leave --use-fs-snapshot out, or run it as root"));
+        }
+        let folder = app.folders.state.join("fs-snapshot");
+        let taken = holdall_engine::take_fs_snapshot(&options.sources, &folder);
+        let taken = taken.map_err(|error| {
+            Refusal::new(Exit::Failed, error.to_string()).hint(
+                "nothing was backed up; without --use-fs-snapshot, files are read as they are",
+            )
+        })?;
+        for path in &taken.as_they_are {
+            app.output.note(format_args!(
+                "note: {} does not lie on btrfs and is read as it is",
+                Shown(path)
+            ));
+        }
+        options.sources.clone_from(&taken.sources);
+        Ok(Some(taken))
     }
 
     /// The command whose output is backed up, if one is.

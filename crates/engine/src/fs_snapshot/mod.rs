@@ -1,0 +1,110 @@
+//! Sources of one moment: of each btrfs subvolume in them a snapshot is taken, and read in its place.
+//!
+//! A snapshot has empty directories where other subvolumes and other file systems are. So that these are not taken for
+//! empty, everything is shown once more below a folder, in mounts that only this program sees: the snapshots lie there over
+//! what they were taken of, and what was mounted in that lies over them again. Each source is read below that folder, by
+//! the same path. `places` says what has to lie over what, and `store` keeps the snapshots until they are removed.
+
+mod places;
+mod store;
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use holdall_sys::make_folders;
+use holdall_sys::mounts::Mounts;
+use holdall_sys::own_mounts::OwnMounts;
+
+use self::places::{Located, Place};
+use self::store::Stores;
+use crate::Source;
+
+/// Why there is no snapshot to read.
+#[derive(Debug, thiserror::Error)]
+pub enum FsSnapshotError {
+    /// None of the sources is in a subvolume.
+    #[error("none of what is to be backed up lies on btrfs")]
+    NoneThere,
+    /// The system did not do what was asked.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was asked, to be put behind "cannot".
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+fn failed(what: &str, path: &[u8]) -> impl FnOnce(io::Error) -> FsSnapshotError {
+    let what = format!("{what} {}", holdall_format::Shown(path));
+    |source| FsSnapshotError::System { what, source }
+}
+
+/// Sources whose files are of one moment, as long as this lives. The thread that has it sees its own mounts, and so do
+/// those that it starts. Snapshots that could not be removed, since this was killed, the next one removes.
+#[derive(Debug)]
+pub struct FsSnapshot {
+    /// What to back up.
+    pub sources: Vec<Source>,
+    /// Those that lie on other file systems, by where they are recorded: they are read as they are.
+    pub as_they_are: Vec<Vec<u8>>,
+    // In this order, as the snapshots are removed when nothing of them is mounted any more.
+    _mounts: OwnMounts,
+    _stores: Stores,
+}
+
+/// Takes a snapshot of each subvolume that the sources have a part in. All is shown below `folder`, which is made.
+///
+/// # Errors
+/// [`FsSnapshotError`]; nothing is left behind.
+pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot, FsSnapshotError> {
+    let view = folder.as_os_str().as_bytes();
+    make_folders(folder, 0o700).map_err(failed("make the folder", view))?;
+    let mounts = OwnMounts::enter().map_err(failed("show snapshots below", view))?;
+    let table = Mounts::read().map_err(failed("read", b"the mount table"))?;
+    let located: Vec<_> = sources.iter().map(|source| Located::of(source, &table)).collect();
+    let places = places::of(&located, &table)?;
+    if places.is_empty() {
+        return Err(FsSnapshotError::NoneThere);
+    }
+    mounts.show_all_below(view).map_err(failed("show snapshots below", view))?;
+    let mut stores = Stores::default();
+    for place in &places {
+        put(place, view, &mounts, &mut stores)?;
+    }
+    // All of them, as what is read where it really is would show the folder with everything in it once more.
+    let read = sources.iter().zip(&located).map(|(source, located)| match &located.real {
+        Some(real) => Source { path: source.path.clone(), read_at: [view, real].concat() },
+        None => source.clone(),
+    });
+    let plain = sources.iter().zip(&located).filter(|(_, located)| located.subvolume.is_none());
+    Ok(FsSnapshot {
+        sources: read.collect(),
+        as_they_are: plain.map(|(source, _)| source.path.clone()).collect(),
+        _mounts: mounts,
+        _stores: stores,
+    })
+}
+
+/// Puts what belongs at a place there, below the `view`.
+fn put(
+    place: &Place,
+    view: &[u8],
+    mounts: &OwnMounts,
+    stores: &mut Stores,
+) -> Result<(), FsSnapshotError> {
+    let to = [view, &place.path].concat();
+    let shown = match &place.device {
+        None => mounts.show(&place.path, &to),
+        Some(device) => {
+            let mount = stores.snapshot(device, &place.path)?;
+            mounts.attach(&mount, &to)
+        }
+    };
+    match shown {
+        // It was unmounted or removed before the snapshot was taken.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        shown => shown.map_err(failed("show", &place.path)),
+    }
+}
