@@ -13,11 +13,13 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 30] = [
+const COMPONENTS: [Component; 32] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
     Component { program: "mkfs.ext4", package: "e2fsprogs" },
+    Component { program: "podman", package: "podman" },
+    Component { program: "runc", package: "runc" },
     Component { program: "mkfs.btrfs", package: "btrfs-progs" },
     Component { program: "time", package: "time" },
     Component { program: "git", package: "git" },

@@ -9,7 +9,8 @@ use holdall_testkit::is_there;
 use crate::house::{HOLDALL, folder};
 
 /// `cargo xtask test` makes it.
-const FRESH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/debian/root");
+pub(crate) const FRESH: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/debian/root");
 
 /// A fresh Debian that nothing runs in.
 struct Debian {

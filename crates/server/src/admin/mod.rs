@@ -116,6 +116,17 @@ pub fn ask<C: AdminCommand>(
     reply_in::<C>(&answer)
 }
 
+/// Whether a server runs on that data folder. If one does, it answered.
+///
+/// # Errors
+/// [`ServerError`] if it does not answer within the time that short commands have, or whoever asks may not.
+pub fn is_served(data_dir: &Path) -> Result<bool, ServerError> {
+    owner::refuse_others(data_dir)?;
+    let Some(stream) = running(data_dir)? else { return Ok(false) };
+    let answer = socket::ask(&stream, &command_line(&ListSessions {})?, Some(ANSWER_PATIENCE))?;
+    reply_in::<ListSessions>(&answer).map(|_| true)
+}
+
 fn answer_to(
     data_dir: &Path,
     line: &[u8],

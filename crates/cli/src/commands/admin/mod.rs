@@ -5,6 +5,7 @@ mod audit;
 mod bandwidth;
 mod certificate;
 mod deletions;
+mod health;
 mod identity;
 mod invites;
 mod jobs;
@@ -88,6 +89,7 @@ enum Verb {
     People(people::Args),
     ApiToken(api_token::Args),
     Audit(audit::Args),
+    Health(health::Args),
     Jobs(jobs::Args),
     Lab(lab::Args),
     Storage(storage::Args),
@@ -122,6 +124,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::People(args) => people::run(&args, &data, app),
         Verb::ApiToken(args) => api_token::run(&args, &data, app),
         Verb::Audit(args) => audit::run(&args, &data, app),
+        Verb::Health(args) => health::run(&args, &data, app),
         Verb::Jobs(args) => jobs::run(&args, &data, app),
         Verb::Lab(args) => lab::run(&args, &data, app),
         Verb::Storage(args) => storage::run(&args, &data, app),
