@@ -10,6 +10,7 @@
 //! bytes in flight are bounded by a budget that cannot deadlock. How many threads walk and read
 //! follows what the storage gains from.
 
+mod changes;
 mod compare_with_parent;
 mod content;
 mod count;
@@ -33,6 +34,7 @@ mod to_end;
 mod unread;
 mod walk;
 
+pub use changes::{Changes, Place};
 pub use count::count_ahead;
 pub use options::{BackupOptions, FOLLOWED, Source};
 pub(crate) use pipeline::series_of;

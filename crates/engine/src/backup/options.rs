@@ -5,6 +5,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::changes::Changes;
 use super::produced::Producer;
 use crate::ExcludeRules;
 
@@ -50,6 +51,8 @@ pub struct BackupOptions {
     pub one_file_system: bool,
     /// Whether to read files that seem unchanged.
     pub read_all: bool,
+    /// What may have changed since the last snapshot; nothing if all is to be walked.
+    pub changes: Option<Changes>,
     /// Whether to only count what would be done.
     pub dry_run: bool,
     /// Requests with blocks at the same time, from 1 to 8.
@@ -83,6 +86,7 @@ impl BackupOptions {
             exclude_patterns: Vec::new(),
             one_file_system: false,
             read_all: false,
+            changes: None,
             dry_run: false,
             streams: 4,
             self_check: true,
