@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     for bytes in [data, &hashed] {
         let folder = tempfile::tempdir().unwrap();
         let name = match bytes.first_chunk::<8>() {
-            Some(b"hldleaf1") => format!("leaves-{SERIES}"),
+            Some(b"hldleaf2") => format!("leaves-{SERIES}"),
             Some(b"hldrecs1") => "records".to_owned(),
             Some(b"hldblks1") => "blocks".to_owned(),
             _ => "nodes".to_owned(),

@@ -25,6 +25,7 @@ PACK = b"\x03" * 32
 NUMBER = 7
 TOKEN, NONCE = b"\x03" * 16, b"\x07" * 16
 SERIES_ROOT = b"\xb1" * 32
+LEAF_KEY = b"\x03" * 32
 TIMES = {"receive_seconds": 0.25, "queue_seconds": 0.0, "cpu_seconds": 0.5, "disk_seconds": 1.5}
 
 PAGE_BYTES, PAGE_ENTRIES_BYTES = 4096, 85 * 48
@@ -264,17 +265,23 @@ def words() -> dict[str, bytes]:
     }
 
 
+def leaf(id: bytes, fingerprint: bytes, dirs: int) -> bytes:
+    """A leaf as the cache of leaves has it."""
+    known = fingerprint + struct.pack("<I", dirs)
+    return id[:16] + known + blake3.keyed(LEAF_KEY, id + known)[:12]
+
+
 def caches() -> dict[str, bytes]:
     """The caches of a client."""
     table = struct.pack("<I", 1) + ids(0xC1)
     block = header(table) + table + bytes(100)
     wanted = (0xB1, 0xB2, 0xC1)
-    leaves = b"".join(ids(number)[:16] + bytes([number]) * 16 for number in wanted)
+    leaves = b"".join(leaf(ids(number), bytes([number]) * 16, number) for number in wanted)
     records = b"".join(struct.pack("<QI", at, 6) + b"stored" for at in (3, 7))
     remembered = b"".join(ids(number, 9) + struct.pack("<I", 1000) for number in (1, 2, 3))
     return {
         "nodes": frames(block, block),
-        "leaves": b"hldleaf1" + SERIES_ROOT + leaves,
+        "leaves": b"hldleaf2" + SERIES_ROOT + blake3.keyed(LEAF_KEY, SERIES_ROOT)[:12] + leaves,
         "records": b"hldrecs1" + records,
         "blocks": b"hldblks1" + struct.pack("<qQQ", 5, 1, 0) + remembered,
     }

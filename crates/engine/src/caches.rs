@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use holdall_format::{ObjectId, SeriesId};
+use holdall_tree::Fingerprints;
 
 use crate::audit;
 use crate::cache::leaf_cache::KnownLeaves;
@@ -12,6 +13,8 @@ use crate::cache::record_cache::RecordCache;
 
 /// The series whose leaves are looked for.
 pub const SERIES: SeriesId = SeriesId::from_bytes([2; 16]);
+/// What its leaves are remembered with.
+const LEAF_KEY: [u8; 32] = [3; 32];
 /// A moment far from that of every file: all that is remembered is due.
 const NOW_NS: i64 = i64::MAX;
 
@@ -35,7 +38,8 @@ impl CacheHits {
         let nodes = NodeCache::open(folder)
             .map_or(0, |cache| ids.iter().filter(|id| cache.find(id).is_some()).count());
         let root = ids.first();
-        let leaves = root.and_then(|root| KnownLeaves::open(folder, &SERIES, root));
+        let fingerprints = Fingerprints::new(LEAF_KEY, [0; 32], 1);
+        let leaves = root.and_then(|root| KnownLeaves::open(folder, &SERIES, root, fingerprints));
         let leaves =
             leaves.map_or(0, |mut known| ids.iter().filter(|id| known.find(id).is_some()).count());
         let records = RecordCache::within(folder).load().len();

@@ -6,6 +6,8 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::limits::Lack;
 use holdall_tree::{BuildError, TreeError};
 
+use crate::backup::FullWalk;
+
 /// Why a backup, restore, listing or check ended. Nothing that was acknowledged before is lost, and
 /// calling again is safe.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,9 @@ pub enum EngineError {
         /// What came out of it.
         reason: String,
     },
+    /// What changed is not known after all. A backup begins again, and looks at everything.
+    #[error("everything is to be looked at: {0}")]
+    NeedsFullWalk(#[from] FullWalk),
     /// What a snapshot says of itself does not fit into a record, or could not be sealed. Nothing that
     /// is stored is affected.
     #[error("the snapshot's record cannot be made: {0}")]

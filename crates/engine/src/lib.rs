@@ -48,9 +48,9 @@ mod verify;
 pub use access::{LockedRepository, UnlockedRepository};
 pub use audit::{AuditReport, audit};
 pub use backup::{
-    BackupOptions, BackupSummary, Changes, FOLLOWED, MAX_READERS, Misplaced, Overlap, Place,
-    Produced, Producer, Source, Survey, backup, backup_upon, count_ahead, folder_behind, misplaced,
-    overlap, plain_path,
+    BackupOptions, BackupSummary, Changes, FOLLOWED, FullWalk, MAX_READERS, Misplaced, Overlap,
+    Place, Produced, Producer, Source, Survey, Walked, backup, backup_upon, count_ahead,
+    folder_behind, misplaced, overlap, plain_path,
 };
 pub use browse::ahead::ReadAhead;
 pub use browse::changes::{Aspect, ChangeKind, EntryChange};

@@ -58,7 +58,7 @@ pub struct WholeLeaf {
     pub id: ObjectId,
     /// Its first path.
     pub first: PathKey,
-    /// Its last path.
+    /// Its last path, or an earlier one of it where the last is not known.
     pub last: PathKey,
     /// Its entries.
     pub items: u64,
@@ -219,9 +219,9 @@ impl TreeBuilder {
     fn close_leaf(&mut self) -> Closed {
         self.before = Before::default();
         let mut closed = self.leaf.close(&self.ids, NodeKind::Leaf, 0);
-        let fingerprint = self.fingerprints.as_ref();
-        let fingerprint = fingerprint.and_then(|key| self.record.take(key, &closed.id));
-        closed.node.iter_mut().for_each(|node| node.fingerprint = fingerprint);
+        let fingerprints = self.fingerprints.as_ref();
+        let known = fingerprints.and_then(|key| self.record.take(key, &closed.id));
+        closed.node.iter_mut().for_each(|node| node.known = known);
         closed
     }
 

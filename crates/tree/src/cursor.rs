@@ -65,6 +65,17 @@ pub struct LeafAhead {
     pub bytes: u64,
 }
 
+/// A leaf that a cursor stands before, and where it lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeafBetween {
+    /// Its first path.
+    pub first: PathKey,
+    /// The leaf.
+    pub ahead: LeafAhead,
+    /// The first path of the leaf behind it.
+    pub next: PathKey,
+}
+
 /// Where a cursor stands.
 pub(crate) enum Place<'a> {
     /// At an entry.
@@ -178,7 +189,36 @@ impl<S: NodeSource> Cursor<S> {
         }
     }
 
-    /// Steps past the leaf that [`Cursor::leaf_at`] gave, without fetching it.
+    /// Gives the leaf that the cursor stands before, and has not fetched, if another one begins behind it and
+    /// before the key `end`, which may be none. Fetches interior nodes alone, and a root.
+    ///
+    /// # Errors
+    /// As [`Cursor::peek`].
+    pub fn leaf_before(
+        &mut self,
+        end: Option<&[u8]>,
+    ) -> Result<Option<LeafBetween>, TreeError<S::Error>> {
+        let is_before = |path: &PathKey| end.is_none_or(|end| path.as_bytes() < end);
+        loop {
+            let level = match self.settle()? {
+                Place::Node { first, level, .. } if is_before(first) => level,
+                _ => return Ok(None),
+            };
+            if level > 0 {
+                self.enter()?;
+                continue;
+            }
+            let Some((frame, above)) = self.frames.split_last() else { return Ok(None) };
+            let Some(child) = frame.next_child() else { return Ok(None) };
+            let next = frame.children.get(frame.next.saturating_add(1)).map(|next| &next.first);
+            let next = next.or_else(|| upper_of(above)).filter(|next| is_before(next));
+            let Child { first, id, items, bytes } = child.clone();
+            let ahead = LeafAhead { id, items, bytes };
+            return Ok(next.map(|next| LeafBetween { first, ahead, next: next.clone() }));
+        }
+    }
+
+    /// Steps past the leaf that [`Cursor::leaf_at`] or [`Cursor::leaf_before`] gave, without fetching it.
     pub fn skip_leaf(&mut self) {
         if self.leaf.is_none() && self.entry.is_none() {
             self.skip_node();
@@ -223,7 +263,11 @@ impl<S: NodeSource> Cursor<S> {
         }
     }
 
-    fn seek_bytes(&mut self, target: &[u8]) -> Result<(), TreeError<S::Error>> {
+    /// As [`Cursor::seek`], to a key that need not be a valid one.
+    ///
+    /// # Errors
+    /// As [`Cursor::peek`].
+    pub fn seek_bytes(&mut self, target: &[u8]) -> Result<(), TreeError<S::Error>> {
         loop {
             if self.entry.take_if(|_| self.path.as_bytes() < target).is_none()
                 && self.entry.is_some()

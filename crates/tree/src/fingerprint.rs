@@ -26,6 +26,8 @@ use holdall_format::ObjectId;
 
 /// Where the records begin: behind the leaf's id.
 const RECORDS_START: usize = ObjectId::LEN;
+/// Bytes of what [`Fingerprints::check`] gives.
+pub const CHECK_BYTES: usize = 12;
 /// Bytes of a record without its path.
 const RECORD_FIXED_BYTES: usize = 69;
 
@@ -43,6 +45,15 @@ impl Fingerprint {
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
+}
+
+/// A leaf that a cache remembers: how it is known again, and what no interior node says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownLeaf {
+    /// What its entries are known again by.
+    pub fingerprint: Fingerprint,
+    /// How many of its entries are directories.
+    pub dirs: u32,
 }
 
 /// What is needed to know leaves again.
@@ -63,6 +74,17 @@ impl Fingerprints {
     /// Whether a leaf begins at this path in every tree that has it.
     pub fn starts_leaf(&self, path: &PathKey) -> bool {
         self.boundary.levels_of_path(path.as_bytes()) > 0
+    }
+
+    /// What shows that whoever remembered that leaf, or nothing of it, had the key: a cache that was damaged or
+    /// that others wrote has none that fits.
+    pub fn check(&self, leaf: &ObjectId, known: Option<KnownLeaf>) -> [u8; CHECK_BYTES] {
+        // No leaf's record is as short as this, so that no fingerprint is ever a check.
+        let mut bytes = leaf.as_bytes().to_vec();
+        bytes.extend(known.iter().flat_map(|known| *known.fingerprint.as_bytes()));
+        bytes.extend(known.iter().flat_map(|known| known.dirs.to_le_bytes()));
+        let hash = blake3::keyed_hash(&self.key, &bytes);
+        hash.as_bytes().first_chunk().copied().unwrap_or_default()
     }
 }
 
@@ -108,11 +130,12 @@ pub struct LeafRecord {
     bytes: Vec<u8>,
     last: PathKey,
     has_none: bool,
+    dirs: u32,
 }
 
 impl Default for LeafRecord {
     fn default() -> Self {
-        Self { bytes: vec![0; RECORDS_START], last: PathKey::root(), has_none: false }
+        Self { bytes: vec![0; RECORDS_START], last: PathKey::root(), has_none: false, dirs: 0 }
     }
 }
 
@@ -128,6 +151,7 @@ impl LeafRecord {
             EntryKind::CharDevice { major, minor } => (5, Some([major, minor])),
             EntryKind::BlockDevice { major, minor } => (6, Some([major, minor])),
         };
+        self.dirs = self.dirs.saturating_add(u32::from(facts.kind == EntryKind::Directory));
         let size = if facts.kind == EntryKind::File { facts.size } else { 0 };
         let (mtime, ctime) = (facts.mtime, facts.ctime);
         self.add_path(path);
@@ -160,6 +184,7 @@ impl LeafRecord {
         self.bytes.truncate(RECORDS_START);
         self.last.copy_from(&PathKey::root());
         self.has_none = false;
+        self.dirs = 0;
     }
 
     /// Adds the next entry of a leaf that is built.
@@ -170,13 +195,14 @@ impl LeafRecord {
         }
     }
 
-    /// The fingerprint of the leaf with that id and what was added, unless it has none. The record
+    /// How the leaf with that id and what was added is known again, unless it cannot be. The record
     /// is empty then.
-    pub fn take(&mut self, fingerprints: &Fingerprints, leaf: &ObjectId) -> Option<Fingerprint> {
+    pub fn take(&mut self, fingerprints: &Fingerprints, leaf: &ObjectId) -> Option<KnownLeaf> {
         self.bytes.iter_mut().zip(leaf.as_bytes()).for_each(|(to, from)| *to = *from);
         let hash = (!self.has_none).then(|| blake3::keyed_hash(&fingerprints.key, &self.bytes));
+        let dirs = self.dirs;
         self.clear();
-        let (halves, _) = hash.as_ref()?.as_bytes().as_chunks::<16>();
-        halves.first().copied().map(Fingerprint)
+        let fingerprint = Fingerprint(hash?.as_bytes().first_chunk().copied()?);
+        Some(KnownLeaf { fingerprint, dirs })
     }
 }

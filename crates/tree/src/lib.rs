@@ -85,7 +85,7 @@ pub use builder::{Root, TreeBuilder, WholeLeaf};
 pub use chunker::{CHUNK_AVERAGE_BYTES, CHUNK_MAX_BYTES, CHUNK_MIN_BYTES, Chunker};
 pub use content::{CONTENT_MAX_CHUNKS, ChunkRef, Content};
 pub use content_reader::ContentReader;
-pub use cursor::{Cursor, LeafAhead, lookup};
+pub use cursor::{Cursor, LeafAhead, LeafBetween, lookup};
 pub use diff::{Change, diff, diff_below};
 pub use entry::{
     ATTRIBUTES_INLINE_MAX_BYTES, CONTENT_INLINE_MAX_BYTES, EXTENTS_INLINE_MAX_BYTES, Entry,
@@ -93,7 +93,7 @@ pub use entry::{
 };
 pub use error::{BuildError, TreeError};
 pub use extents::Extents;
-pub use fingerprint::{Facts, Fingerprint, Fingerprints, LeafRecord};
+pub use fingerprint::{CHECK_BYTES, Facts, Fingerprint, Fingerprints, KnownLeaf, LeafRecord};
 pub use list::ContentBuilder;
 pub use node::{BuiltNode, LIST_MAX_LEVEL, Node, NodeKind, NodeSink, NodeSource, TREE_MAX_LEVEL};
 pub use path::{COMPONENT_MAX_BYTES, PATH_MAX_BYTES, PathError, PathKey};

@@ -11,7 +11,7 @@
 //! id covers both. A leaf and a lowest list have level 0; the level of all else is one above that
 //! of its children.
 
-use crate::fingerprint::Fingerprint;
+use crate::fingerprint::KnownLeaf;
 use holdall_crypto::IdKeys;
 use holdall_format::limits::{NODE_MAX_BODY_BYTES, NODE_MAX_REFS};
 use holdall_format::wire::{Reader, put_varint};
@@ -87,7 +87,7 @@ pub struct BuiltNode {
     /// What is to be sealed.
     pub body: Vec<u8>,
     /// How a leaf is known again, if the builder was asked for that and the leaf allows it.
-    pub fingerprint: Option<Fingerprint>,
+    pub known: Option<KnownLeaf>,
 }
 
 impl BuiltNode {
@@ -162,7 +162,7 @@ pub(crate) fn build_node(
     put_varint(&mut body, positions.len() as u64);
     body.extend_from_slice(&positions);
     body.extend_from_slice(items);
-    BuiltNode { id: ids.node_id(&refs, &body), kind, level, refs, body, fingerprint: None }
+    BuiltNode { id: ids.node_id(&refs, &body), kind, level, refs, body, known: None }
 }
 
 /// Takes ids in the order in which items name them.

@@ -155,9 +155,15 @@ impl PathKey {
         self.0.split(|&byte| byte == JOINT).filter(|component| !component.is_empty())
     }
 
+    /// The lowest key bytes above this path; they need not be a valid key. All keys from them on and before
+    /// [`PathKey::after_subtree`] lie below it.
+    pub fn before_children(&self) -> Vec<u8> {
+        [&self.0[..], &[JOINT]].concat()
+    }
+
     /// The lowest key bytes above this path and everything below it; nothing for the root, above
     /// which there is none. They need not be a valid key.
-    pub(crate) fn after_subtree(&self) -> Option<Vec<u8>> {
+    pub fn after_subtree(&self) -> Option<Vec<u8>> {
         (!self.is_root()).then(|| [&self.0[..], &[JOINT.wrapping_add(1)]].concat())
     }
 

@@ -11,17 +11,22 @@
 //! before was full; only leaves that begin and end by the hash are adopted, as those do so whatever
 //! lies beside them.
 
+mod kept;
+
 use std::collections::VecDeque;
 
 use holdall_crypto::RepositoryKeys;
 use holdall_sys::{FileKind, Stat};
-use holdall_tree::{Entry, EntryKind, Facts, Fingerprints, LeafRecord, PathKey, WholeLeaf};
+use holdall_tree::{
+    Entry, EntryKind, Facts, Fingerprints, KnownLeaf, LeafAhead, LeafRecord, PathKey, WholeLeaf,
+};
 
+use self::kept::check_links;
 use super::describe::{Lasting, Mounts, OwnerNames, Owners, kind_of, time};
 use super::job::{JobSender, Planned, Work};
 use super::meters::Meters;
 use super::options::BackupOptions;
-use super::parents::{KnownLeaf, Parents};
+use super::parents::Parents;
 use super::plan::ItemSink;
 use crate::EngineError;
 use crate::storing::{AdoptedLeaf, Change};
@@ -47,6 +52,8 @@ pub(super) struct Items<'a> {
     /// Items to be dealt with before any other.
     next: VecDeque<Item>,
     is_first: bool,
+    /// Whether the walk was told where to look.
+    goes_by_places: bool,
     /// The mount that was looked up last.
     last_mount: Option<(Option<u64>, Lasting)>,
 }
@@ -60,8 +67,8 @@ struct Item {
 
 /// A leaf of the parent that may be adopted.
 struct Candidate {
-    leaf: KnownLeaf,
-    dirs: u64,
+    ahead: LeafAhead,
+    known: KnownLeaf,
     /// All of its items are there, and their fingerprint is the leaf's.
     is_same: bool,
 }
@@ -74,7 +81,7 @@ impl<'a> Items<'a> {
         meters: &'a Meters,
         (parents, fingerprints): (Parents<'a>, Fingerprints),
         out: JobSender,
-        tells_taken: bool,
+        (tells_taken, goes_by_places): (bool, bool),
     ) -> Self {
         let adopts = parents.knows_leaves() && !options.read_all && !tells_taken;
         Self {
@@ -91,6 +98,7 @@ impl<'a> Items<'a> {
             record: LeafRecord::default(),
             next: VecDeque::new(),
             is_first: true,
+            goes_by_places,
             last_mount: None,
         }
     }
@@ -148,12 +156,21 @@ impl<'a> Items<'a> {
             return self.compare(item);
         }
         match self.parents.leaf_at(&item.path)? {
-            Some(leaf) if leaf.ahead.items <= ADOPTED_MAX_ITEMS => {
-                self.candidate = Some(Candidate { leaf, dirs: 0, is_same: false });
+            Some((ahead, known)) if ahead.items <= ADOPTED_MAX_ITEMS => {
+                self.candidate = Some(Candidate { ahead, known, is_same: false });
                 self.hold(item)
             }
             _ => self.compare(item),
         }
+    }
+
+    /// Compares what is held back one by one: something comes next that is not of the walk.
+    fn refuse_all(&mut self) -> Result<(), EngineError> {
+        while self.candidate.is_some() {
+            self.refuse()?;
+            self.go_on()?;
+        }
+        Ok(())
     }
 
     /// Whether a path can be known again by its metadata: hard links belong to groups that are
@@ -183,26 +200,24 @@ impl<'a> Items<'a> {
             return self.compare(item);
         };
         self.record.add(&item.path, &facts(&item.stat));
-        candidate.dirs += u64::from(item.stat.kind == FileKind::Dir);
         self.held.push_back(item);
-        let KnownLeaf { ahead, fingerprint } = candidate.leaf;
+        let Candidate { ahead, known, .. } = candidate;
         if (self.held.len() as u64) < ahead.items {
             return Ok(());
         }
-        candidate.is_same = self.record.take(fingerprints, &ahead.id) == Some(fingerprint);
+        candidate.is_same = self.record.take(fingerprints, &ahead.id) == Some(*known);
         if candidate.is_same { Ok(()) } else { self.refuse() }
     }
 
     /// Takes the parent's leaf over for the items that are held back.
     fn adopt(&mut self) -> Result<(), EngineError> {
-        let Some(Candidate { leaf, dirs, .. }) = self.candidate.take() else { return Ok(()) };
-        let KnownLeaf { ahead, fingerprint } = leaf;
+        let Some(Candidate { ahead, known, .. }) = self.candidate.take() else { return Ok(()) };
         let last = self.held.pop_back().map(|item| item.path).unwrap_or_default();
         let first = self.held.pop_front().map_or_else(|| last.clone(), |item| item.path);
         self.held.clear();
         self.parents.skip_leaf();
         let leaf = WholeLeaf { id: ahead.id, first, last, items: ahead.items, bytes: ahead.bytes };
-        self.out.adopt(AdoptedLeaf { leaf, fingerprint, dirs }, self.meters)
+        self.out.adopt(AdoptedLeaf { leaf, known }, self.meters)
     }
 
     /// Compares the first of the items that are held back, which enters the leaf, so that it is no
@@ -222,6 +237,9 @@ impl<'a> Items<'a> {
         let Item { path, stat, work } = item;
         let lasting = self.lasting(&stat);
         let before = self.parents.find(&path)?;
+        if self.goes_by_places {
+            check_links(before, &stat)?;
+        }
         // A dry run reads nothing: of what a backup reads again to be sure, it does not say that it changed.
         let is_sure = |before: &Entry| !before.unsettled || self.options.dry_run;
         let is_kept = |before: &&Entry| is_sure(before) && seems_unchanged(before, &stat, lasting);
@@ -281,11 +299,16 @@ impl ItemSink for Items<'_> {
     }
 
     fn count_before(&mut self, path: &PathKey) -> Result<u64, EngineError> {
-        while self.candidate.is_some() {
-            self.refuse()?;
-            self.go_on()?;
-        }
+        self.refuse_all()?;
         self.parents.count_below(path)
+    }
+
+    fn directory_before(&mut self, path: &PathKey) -> Result<Option<u64>, EngineError> {
+        self.inode_before(path)
+    }
+
+    fn keep(&mut self, from: &[u8], until: Option<&[u8]>) -> Result<u64, EngineError> {
+        self.take_over(from, until)
     }
 
     fn finish(&mut self) -> Result<(), EngineError> {

@@ -46,6 +46,7 @@ pub fn count_ahead(
         named: named(&options.sources),
         added: 0,
         unmet: inner(&options.sources),
+        places: None,
     };
     plan.run(steps(&options.sources)?)?;
     Ok((plan.items.items, plan.items.bytes))
@@ -80,6 +81,14 @@ impl ItemSink for Counted {
     }
 
     fn count_before(&mut self, _path: &PathKey) -> Result<u64, EngineError> {
+        Ok(0)
+    }
+
+    fn directory_before(&mut self, _path: &PathKey) -> Result<Option<u64>, EngineError> {
+        Ok(None)
+    }
+
+    fn keep(&mut self, _from: &[u8], _until: Option<&[u8]>) -> Result<u64, EngineError> {
         Ok(0)
     }
 

@@ -80,6 +80,15 @@ impl Mounts {
             .unwrap_or_default()
     }
 
+    /// What of the paths at which something is mounted comes behind that of a directory, which is absolute and
+    /// has no links in it: each begins with a slash.
+    pub(super) fn below<'a>(&'a self, directory: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+        let below = |point: &'a [u8]| point.strip_prefix(directory);
+        let points = self.0.iter().filter_map(move |mount| below(&mount.point));
+        points.filter(|below| below.len() > 1 && below.starts_with(b"/"))
+    }
+
     /// What of a file on this mount stays as it is until the file changes.
     pub(super) fn lasting(&self, stat: &Stat) -> Lasting {
         let mount = stat.mount_id.and_then(|id| self.0.by_id(id));
@@ -99,7 +108,7 @@ pub(super) struct Lasting {
 }
 
 impl Lasting {
-    const ALL: Self = Self { inodes: true, change_times: true, sizes: true };
+    pub(super) const ALL: Self = Self { inodes: true, change_times: true, sizes: true };
 
     /// By the type of a file system, with the name behind it that a FUSE has.
     fn on(file_system: &[u8]) -> Self {

@@ -80,7 +80,18 @@ impl Listed {
             let stat = |name| (!points.has(&dir, name)).then(|| dir.stat(name));
             names.iter().map(|entry| stat(entry.name())).collect()
         };
-        Ok(Self { dir: Arc::new(dir), names, stats, below: VecDeque::new(), looked: 0 })
+        Ok(Self { stats, ..Self::of_names(dir, names) })
+    }
+
+    /// Lists an open directory, and looks at nothing in it.
+    pub(super) fn names_of(dir: Dir) -> io::Result<Self> {
+        let names = dir.entries()?;
+        Ok(Self::of_names(dir, names))
+    }
+
+    fn of_names(dir: Dir, names: Listing) -> Self {
+        let (dir, stats, below) = (Arc::new(dir), Vec::new(), VecDeque::new());
+        Self { dir, names, stats, below, looked: 0 }
     }
 
     /// The metadata of the name at `index`, to be asked for once; nothing behind the last.

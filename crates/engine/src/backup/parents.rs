@@ -11,7 +11,9 @@ use std::cmp::Ordering;
 use holdall_format::{RecordHash, SeriesId, SessionId};
 use holdall_meter::counted;
 use holdall_sys::Timestamp;
-use holdall_tree::{Cursor, Entry, Fingerprint, LeafAhead, PathKey};
+use holdall_tree::{
+    Cursor, Entry, Fingerprints, KnownLeaf, LeafAhead, LeafBetween, PathKey, WholeLeaf,
+};
 
 use super::options::Source;
 use crate::blocks::{Nodes, SharedNodeCache};
@@ -20,7 +22,7 @@ use crate::error::is_damaged;
 use crate::records::snapshot::Snapshot;
 use crate::records::snapshots::Listed;
 use crate::run::lock;
-use crate::storing::Shared;
+use crate::storing::{AdoptedLeaf, Shared};
 use crate::{EngineError, UnlockedRepository};
 
 /// The records that a run of this series and of these paths builds on, newest first: a checkpoint,
@@ -67,18 +69,18 @@ pub(super) fn names(parents: &[Snapshot]) -> Vec<RecordHash> {
 /// The parents' entries, in step with the source.
 pub(super) struct Parents<'a> {
     cursors: Vec<Cursor<Nodes>>,
-    /// The fingerprints of the only parent's leaves; nothing if there are several.
+    /// How the only parent's leaves are known again; nothing if there are several.
     known: Option<KnownLeaves>,
+    fingerprints: Fingerprints,
     /// When the oldest of them was begun, in nanoseconds since 1970 by this computer's clock.
     begun_ns: Option<i64>,
     shared: &'a Shared<'a>,
 }
 
-/// A leaf of the parent that was not fetched, and how it is known again.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct KnownLeaf {
-    pub(super) ahead: LeafAhead,
-    pub(super) fingerprint: Fingerprint,
+/// What is taken over without a look at the source.
+pub(super) enum Kept {
+    Leaf(AdoptedLeaf),
+    Entry(PathKey, Box<Entry>),
 }
 
 impl<'a> Parents<'a> {
@@ -86,7 +88,7 @@ impl<'a> Parents<'a> {
         access: &UnlockedRepository,
         session: SessionId,
         cache: &SharedNodeCache,
-        series: &SeriesId,
+        (series, fingerprints): (&SeriesId, Fingerprints),
         parents: &[Snapshot],
         shared: &'a Shared<'a>,
     ) -> Self {
@@ -101,27 +103,79 @@ impl<'a> Parents<'a> {
         let known = match parents {
             // What was lost is found by looking at each entry.
             [only] if shared.lost.is_empty() && lock(cache).is_some() => {
-                KnownLeaves::open(&access.cache, series, &only.root)
+                KnownLeaves::open(&access.cache, series, &only.root, fingerprints.clone())
             }
             _ => None,
         };
         let begun_ns = parents.iter().map(|parent| parent.secret.client_time_ns).min();
-        Self { cursors, known, begun_ns, shared }
+        Self { cursors, known, fingerprints, begun_ns, shared }
     }
 
-    /// Whether the fingerprints of any leaves are known.
+    /// Whether any leaves can be known again.
     pub(super) fn knows_leaves(&self) -> bool {
         self.known.is_some()
     }
 
     /// The parent's leaf that begins with `path`, if it was not fetched and can be known again.
     /// Paths must be asked for in ascending order, as with [`Parents::find`].
-    pub(super) fn leaf_at(&mut self, path: &PathKey) -> Result<Option<KnownLeaf>, EngineError> {
+    pub(super) fn leaf_at(
+        &mut self,
+        path: &PathKey,
+    ) -> Result<Option<(LeafAhead, KnownLeaf)>, EngineError> {
         let (Some(known), [cursor]) = (&mut self.known, &mut self.cursors[..]) else {
             return Ok(None);
         };
         let Some(ahead) = cursor.leaf_at(path).map_err(of_parent)? else { return Ok(None) };
-        Ok(known.find(&ahead.id).map(|fingerprint| KnownLeaf { ahead, fingerprint }))
+        Ok(known.find(&ahead.id).map(|known| (ahead, known)))
+    }
+
+    /// Steps to the key `from`: what the only parent has before it is not in the source any more.
+    pub(super) fn keep_from(&mut self, from: &[u8]) -> Result<(), EngineError> {
+        self.cursors
+            .iter_mut()
+            .try_for_each(|cursor| cursor.seek_bytes(from))
+            .map_err(of_parent)?;
+        self.note_nodes();
+        Ok(())
+    }
+
+    /// Takes what the only parent has next, and before the key `until`, which may be none: a leaf where that can
+    /// be known again, and begins and ends where it does in every tree that has its paths; else an entry.
+    pub(super) fn next_kept(&mut self, until: Option<&[u8]>) -> Result<Option<Kept>, EngineError> {
+        let [cursor] = &mut self.cursors[..] else { return Ok(None) };
+        let between = cursor.leaf_before(until).map_err(of_parent)?;
+        let kept = match between.and_then(|leaf| self.known_between(leaf)) {
+            Some(leaf) => {
+                self.skip_leaf();
+                return Ok(Some(Kept::Leaf(leaf)));
+            }
+            None => self.next_entry(until)?,
+        };
+        self.note_nodes();
+        Ok(kept)
+    }
+
+    fn known_between(&mut self, leaf: LeafBetween) -> Option<AdoptedLeaf> {
+        let LeafBetween { first, ahead, next } = leaf;
+        let known = self.known.as_mut()?.find(&ahead.id)?;
+        let starts_leaf = |path| self.fingerprints.starts_leaf(path);
+        let LeafAhead { id, items, bytes } = ahead;
+        let is_whole = starts_leaf(&first) && starts_leaf(&next);
+        // Its last path, only the leaf itself has.
+        let last = first.clone();
+        let leaf = WholeLeaf { id, first, last, items, bytes };
+        is_whole.then_some(AdoptedLeaf { leaf, known })
+    }
+
+    fn next_entry(&mut self, until: Option<&[u8]>) -> Result<Option<Kept>, EngineError> {
+        let [cursor] = &mut self.cursors[..] else { return Ok(None) };
+        let is_before = |path: &PathKey| until.is_none_or(|until| path.as_bytes() < until);
+        let next = cursor.peek().map_err(of_parent)?.filter(|(path, _)| is_before(path));
+        let kept = next.map(|(path, entry)| Kept::Entry(path.clone(), Box::new(entry.clone())));
+        if kept.is_some() {
+            cursor.advance();
+        }
+        Ok(kept)
     }
 
     /// Steps past the leaf that was given last. The nodes above it are the parent's.

@@ -10,18 +10,21 @@ use holdall_format::SeriesId;
 use holdall_protocol::{RepositoryError, SessionGrant, SessionPurpose};
 use holdall_tree::{Chunker, Fingerprints};
 
+use super::changes::Changes;
 use super::compare_with_parent::Items;
 use super::describe::{Mounts, Owners};
 use super::job::JobSender;
 use super::meters::Meters;
 use super::options::{BackupOptions, Source};
 use super::parents::{self, Parents};
+use super::places::{self, Places};
 use super::plan::Plan;
 use super::read::{Reader, Reading};
 use super::scan::{Step, inner, named, steps};
 use super::summary::BackupSummary;
 use super::unread::Unread;
 use super::walk::Walk;
+use super::walked::{FullWalk, Walked};
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::filter::exclude::RulesMet;
 use crate::item_fate::ItemWatcher;
@@ -82,15 +85,16 @@ pub fn backup_upon(
     // passes it is told.
     let _ = holdall_sys::limits::raise_open_files();
     let (mut lost, mut losses, mut lapses) = (Lost::default(), 0, 0);
-    let mut parent_damaged = false;
+    let (mut parent_damaged, mut doubt) = (false, None);
     let mut summary = loop {
-        match attempt(access, listed, options, run, &lost) {
+        match attempt(access, listed, options, run, (&lost, doubt)) {
             // A list of what is missing ends at what nobody can look behind, so there may be several.
             Err(EngineError::Lost { ids }) if losses < MOST_LOSSES && lost.add(&ids) => losses += 1,
             Err(EngineError::Parent(error)) if !lost.parents => {
                 lost.parents = true;
                 parent_damaged = counts_as_there(&error);
             }
+            Err(EngineError::NeedsFullWalk(why)) if doubt.is_none() => doubt = Some(why),
             // A computer may sleep for longer than a session lives. What it put without a checkpoint may
             // be pruned by now, and counts as missing.
             Err(EngineError::Repository(RepositoryError::NoSession { .. }))
@@ -125,13 +129,13 @@ fn counts_as_there(error: &EngineError) -> bool {
     }
 }
 
-/// Backs up once, with what the repository is known to have lost until now.
+/// Backs up once, with what the repository is known to have lost until now, and why everything has to be looked at.
 fn attempt(
     access: &UnlockedRepository,
     listed: &Listed,
     options: &BackupOptions,
     run: &Arc<Run>,
-    lost: &Lost,
+    (lost, doubt): (&Lost, Option<FullWalk>),
 ) -> Result<BackupSummary, EngineError> {
     let steps = steps(&options.sources)?;
     let series = series(access, &options.host, &steps);
@@ -151,7 +155,7 @@ fn attempt(
     }
     let stages = Stages::new(access, options, run, (grant, series), lost);
     stages.meters.storing.talk.add(opening);
-    let result = stages.run(steps, &parents);
+    let result = stages.run(steps, &parents, doubt);
     if result.is_err() || options.dry_run {
         // What was put stays for the next run; a session that cannot be closed lapses.
         let _ = access.repository.close_session(&stages.grant.session);
@@ -188,6 +192,9 @@ fn series(access: &UnlockedRepository, host: &str, steps: &[Step]) -> SeriesId {
     }
     access.keys.series(&what)
 }
+
+/// The snapshots that a run builds on, and how leaves of them are known again.
+type Known<'a> = (&'a [Snapshot], Fingerprints);
 
 /// What the stages of a run need.
 struct Stages<'a> {
@@ -232,7 +239,12 @@ impl<'a> Stages<'a> {
         }
     }
 
-    fn run(&self, steps: Vec<Step>, parents: &[Snapshot]) -> Result<BackupSummary, EngineError> {
+    fn run(
+        &self,
+        steps: Vec<Step>,
+        parents: &[Snapshot],
+        doubt: Option<FullWalk>,
+    ) -> Result<BackupSummary, EngineError> {
         let Meters { walk, read, hash, .. } = &*self.meters;
         let (walking, reading) = ([walk], [read, hash]);
         let cores = self.options.cores;
@@ -240,6 +252,9 @@ impl<'a> Stages<'a> {
         let readers = Concurrency::new(&reading, self.readers, MAX_READERS, cores);
         let reading = self.reading(&readers);
         let storing = self.storing();
+        let fingerprints = self.access.fingerprints(&reading.owners.digest());
+        let parents = (parents, fingerprints.clone());
+        let (places, walked) = self.places(&parents, &reading, doubt)?;
         let done = thread::scope(|scope| {
             let (to_readers, jobs) = bounded(JOBS_IN_FLIGHT);
             let walk = |number| {
@@ -253,10 +268,9 @@ impl<'a> Stages<'a> {
                 self.shared.spawn_nth(scope, number, reader, Reader::run);
             };
             let (to_assembler, results) = bounded(JOBS_IN_FLIGHT);
-            let fingerprints = self.access.fingerprints(&reading.owners.digest());
-            let new = self.new_snapshot(fingerprints.clone());
+            let new = self.new_snapshot(fingerprints);
             let out = JobSender::new(to_readers, to_assembler);
-            let plan = self.plan(out, (parents, fingerprints), &reading);
+            let plan = self.plan(out, (parents, places), &reading);
             // However the plan ends, the walk does too.
             let stage = (plan, self.walk.closing());
             walk(0);
@@ -276,6 +290,7 @@ impl<'a> Stages<'a> {
         Ok(BackupSummary {
             snapshot_id,
             stored_record,
+            walked,
             data_added: if dry_run { counts.bytes_not_kept } else { storing.added_bytes() },
             data_stored: storing.stored_bytes(),
             stored_ids: overhead.clear_bytes,
@@ -312,18 +327,62 @@ impl<'a> Stages<'a> {
         Storing::new(self.access, &self.grant, shared, meters, &self.cache, stages)
     }
 
+    fn parents(&self, (parents, fingerprints): &Known<'_>) -> Parents<'_> {
+        let (session, cache) = (self.grant.session, &self.cache);
+        let known = (&self.series, fingerprints.clone());
+        Parents::open(self.access, session, cache, known, parents, &self.shared)
+    }
+
+    fn tells_taken(&self) -> bool {
+        self.shared.run.items_watcher().is_some_and(ItemWatcher::wants_taken)
+    }
+
+    /// Where the walk looks if that is not everywhere, and what the summary says of it.
+    fn places(
+        &self,
+        parents: &Known<'_>,
+        reading: &Reading<'_>,
+        doubt: Option<FullWalk>,
+    ) -> Result<(Option<Places>, Walked), EngineError> {
+        let Some(changes) = &self.options.changes else { return Ok((None, Walked::Full(None))) };
+        let found = match doubt {
+            Some(why) => Err(why.into()),
+            None => self.places_by(changes, parents, reading),
+        };
+        match found {
+            Ok(places) => Ok((Some(places), Walked::Journal)),
+            Err(EngineError::NeedsFullWalk(why)) => Ok((None, Walked::Full(Some(why)))),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn places_by(
+        &self,
+        changes: &Changes,
+        known: &Known<'_>,
+        reading: &Reading<'_>,
+    ) -> Result<Places, EngineError> {
+        places::check(changes, self.options, known.0, self.tells_taken())?;
+        let parents = self.parents(known);
+        if !parents.knows_leaves() {
+            return Err(FullWalk::NothingRemembered.into());
+        }
+        let mut places = Places::new(changes, &self.options.sources)?;
+        places.add_mounts(&reading.mounts, &self.options.sources)?;
+        places.add_unsettled(parents, &self.shared)?;
+        Ok(places)
+    }
+
     fn plan<'b>(
         &'b self,
         out: JobSender,
-        (parents, fingerprints): (&[Snapshot], Fingerprints),
+        (parents, places): (Known<'_>, Option<Places>),
         reading: &'b Reading<'_>,
     ) -> Plan<'b, Items<'b>> {
         let (access, options, meters) = (self.access, self.options, &*self.meters);
-        let (session, cache) = (self.grant.session, &self.cache);
-        let parents = Parents::open(access, session, cache, &self.series, parents, &self.shared);
-        let (parents, system) = ((parents, fingerprints), (&reading.mounts, &reading.owners));
-        let watcher = self.shared.run.items_watcher();
-        let tells_taken = watcher.is_some_and(ItemWatcher::wants_taken);
+        let parents = (self.parents(&parents), parents.1);
+        let system = (&reading.mounts, &reading.owners);
+        let how = (self.tells_taken(), places.is_some());
         Plan {
             options,
             shared: &self.shared,
@@ -333,10 +392,11 @@ impl<'a> Stages<'a> {
             exclude: Arc::new(options.exclude.clone()),
             met: RulesMet::none_of(&options.exclude),
             repository: access.config.clone(),
-            items: Items::new(options, &access.keys, system, meters, parents, out, tells_taken),
+            items: Items::new(options, &access.keys, system, meters, parents, out, how),
             named: named(&options.sources),
             added: 0,
             unmet: inner(&options.sources),
+            places,
         }
     }
 

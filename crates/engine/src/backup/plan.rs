@@ -1,5 +1,7 @@
 //! The plan: goes through the source, in the order of the tree.
 
+mod by_places;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use super::listed::{Deeper, Listed};
 use super::meters::Meters;
 use super::options::{BackupOptions, FOLLOWED};
 use super::own_repository;
+use super::places::{Places, Scope};
 use super::produced::{self, Producer};
 use super::read::{has_vanished, not_read};
 use super::scan::Step;
@@ -58,6 +61,19 @@ pub(super) trait ItemSink {
     /// As [`ItemSink::add`].
     fn count_before(&mut self, path: &PathKey) -> Result<u64, EngineError>;
 
+    /// The inode of the directory that the only parent has at `path`.
+    ///
+    /// # Errors
+    /// As [`ItemSink::add`].
+    fn directory_before(&mut self, path: &PathKey) -> Result<Option<u64>, EngineError>;
+
+    /// Takes over what the only parent has from one key up to another, which may be none; says how many
+    /// paths that are.
+    ///
+    /// # Errors
+    /// As [`ItemSink::add`].
+    fn keep(&mut self, from: &[u8], until: Option<&[u8]>) -> Result<u64, EngineError>;
+
     /// There are no more paths.
     ///
     /// # Errors
@@ -83,6 +99,8 @@ pub(super) struct Plan<'a, F> {
     pub(super) added: u64,
     /// Those of them within others that the walk did not come to so far.
     pub(super) unmet: BTreeSet<PathKey>,
+    /// Where to look; nothing if that is everywhere.
+    pub(super) places: Option<Places>,
 }
 
 /// Why a source is not in the snapshot within which another one lies.
@@ -155,6 +173,10 @@ struct Frame {
     added_before: u64,
     /// Whether something in it is left out.
     leaves_out: bool,
+    /// How much of it is looked at.
+    scope: Scope,
+    /// The key up to which everything was kept, if it is only gone through.
+    kept_until: Vec<u8>,
 }
 
 /// The file system on which a walk that stays on one stays; none on the way from one to a source
@@ -206,7 +228,10 @@ impl<F: ItemSink> Plan<'_, F> {
                 told = Some(path);
             }
         }
-        self.shared.run.rules_unmet(self.exclude.unmet(&self.met));
+        // What was not looked at may have met the others.
+        if self.places.is_none() {
+            self.shared.run.rules_unmet(self.exclude.unmet(&self.met));
+        }
         self.items.finish()
     }
 
@@ -254,13 +279,14 @@ impl<F: ItemSink> Plan<'_, F> {
             let work = Work::Read { dir, name: Some(name.into()), stat };
             return self.add_no_folder(path, stat, work);
         }
+        let scope = self.scope_of_source(&path, &stat)?;
         let listed = self.meters.walk.working(|| {
             let dir = if name.is_empty() {
                 Dir::open_absolute(read_at)?
             } else {
                 dir.open_child(Name::new(&name)?)?
             };
-            self.walk.read(dir)
+            self.walk.read(dir, scope)
         });
         if let Err(error) = &listed
             && error.kind() == io::ErrorKind::NotFound
@@ -269,7 +295,7 @@ impl<F: ItemSink> Plan<'_, F> {
             return self.note_nothing(&path);
         }
         match self.enter(path, &stat, listed, Some(stat.device))? {
-            Some(frame) => self.descend(frame),
+            Some(frame) => self.descend(Frame { scope, ..frame }),
             None => Ok(()),
         }
     }
@@ -297,6 +323,10 @@ impl<F: ItemSink> Plan<'_, F> {
         let mut frames = vec![root];
         while let Some(frame) = frames.last_mut() {
             self.shared.check()?;
+            if frame.scope == Scope::Through {
+                self.go_through(&mut frames)?;
+                continue;
+            }
             let index = frame.next;
             if index >= frame.listed.names.len() {
                 if let Some(done) = frames.pop() {
@@ -356,7 +386,9 @@ impl<F: ItemSink> Plan<'_, F> {
                 }
                 Wanted::Nothing => continue,
             };
+            let Some(scope) = self.scope_within(frame, &path, &stat)? else { continue };
             if let Some(mut below) = self.go_into(&mut frames, index, (path, stat), stays_on)? {
+                below.scope = scope;
                 below.is_ruled |= frames.last().is_some_and(|above| above.is_ruled);
                 frames.push(below);
             }
@@ -507,7 +539,7 @@ impl<F: ItemSink> Plan<'_, F> {
 
     /// Takes a subdirectory's listing from the walkers, and keeps them supplied.
     fn list(&self, frame: &mut Frame, index: usize, name: &[u8]) -> io::Result<Listed> {
-        if frame.listed.below.len() <= AHEAD_LEFT {
+        if frame.scope == Scope::All && frame.listed.below.len() <= AHEAD_LEFT {
             self.look_ahead(frame, index);
         }
         let below = &mut frame.listed.below;
@@ -519,7 +551,7 @@ impl<F: ItemSink> Plan<'_, F> {
             }
             self.walk.forget(&task);
         }
-        self.walk.read(frame.listed.dir.open_child(Name::new(name)?)?)
+        self.walk.read(frame.listed.dir.open_child(Name::new(name)?)?, Scope::All)
     }
 
     /// Hands the next subdirectories of a directory to the walkers.
@@ -577,6 +609,7 @@ impl<F: ItemSink> Plan<'_, F> {
         let rules = self.local_rules(&path, &listed);
         let (is_ruled, device) = (rules.is_some(), stat.device);
         let (added_before, leaves_out) = (self.added, false);
+        let (scope, kept_until) = (Scope::All, path.before_children());
         let frame = Frame {
             path,
             listed,
@@ -587,6 +620,8 @@ impl<F: ItemSink> Plan<'_, F> {
             stays_on,
             added_before,
             leaves_out,
+            scope,
+            kept_until,
         };
         Ok(Some(frame))
     }

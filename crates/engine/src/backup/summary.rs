@@ -4,6 +4,7 @@ use bytes::Bytes;
 use holdall_format::RecordHash;
 use holdall_meter::StageCounters;
 
+use super::walked::Walked;
 use crate::storing::Counts;
 
 /// What a backup did, counted by its stages.
@@ -15,6 +16,8 @@ pub struct BackupSummary {
     pub stored_record: Bytes,
     /// Whether there was an earlier snapshot of the series to compare with.
     pub has_parent: bool,
+    /// How it found out what changed. By the journal, what rules leave out is only counted where it looked.
+    pub walked: Walked,
     /// Files (all that is no directory) that the parent does not have.
     pub files_new: u64,
     /// Files that differ from the parent's.

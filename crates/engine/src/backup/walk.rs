@@ -17,6 +17,7 @@ use holdall_sys::{Dir, Name};
 
 use super::listed::{Begin, Listed, State, Task};
 use super::meters::Meters;
+use super::places::Scope;
 use crate::EngineError;
 use crate::pipeline::concurrency::Member;
 use crate::run::lock;
@@ -93,9 +94,12 @@ impl Walk {
         Self { has_walkers: false, ..Self::new() }
     }
 
-    /// Lists an open directory.
-    pub(super) fn read(&self, dir: Dir) -> io::Result<Listed> {
-        Listed::read(dir, &self.points)
+    /// Lists an open directory of which that much is looked at.
+    pub(super) fn read(&self, dir: Dir, scope: Scope) -> io::Result<Listed> {
+        match scope {
+            Scope::All | Scope::Direct => Listed::read(dir, &self.points),
+            Scope::Through => Listed::names_of(dir),
+        }
     }
 
     /// Whether something was mounted on a name in that directory when the run began.
@@ -104,7 +108,7 @@ impl Walk {
     }
 
     fn list(&self, task: &Begin) -> io::Result<Listed> {
-        self.read(task.parent.open_child(Name::new(&task.name)?)?)
+        self.read(task.parent.open_child(Name::new(&task.name)?)?, Scope::All)
     }
 
     /// Hands over directories to be listed, nearest first; all of them come `behind` that one.

@@ -179,8 +179,9 @@ impl Assembler<'_> {
     }
 
     fn adopt(&mut self, adopted: AdoptedLeaf) -> Result<(), EngineError> {
-        let AdoptedLeaf { leaf, fingerprint, dirs } = adopted;
+        let AdoptedLeaf { leaf, known } = adopted;
         let (id, items, bytes) = (leaf.id, leaf.items, leaf.bytes);
+        let dirs = u64::from(known.dirs);
         let counts = &mut self.counts;
         counts.dirs_unmodified += dirs;
         counts.files_unmodified += items.saturating_sub(dirs);
@@ -195,7 +196,7 @@ impl Assembler<'_> {
         let mut sink = node_sink(self.shared, &mut self.gather, &mut self.uncounted, leaves);
         builder.push_leaf(leaf, &mut sink)?;
         drop(sink);
-        self.leaves.add(&id, Some(fingerprint));
+        self.leaves.add(&id, Some(known));
         Ok(())
     }
 
@@ -305,7 +306,7 @@ fn node_sink<'a>(
 ) -> impl FnMut(BuiltNode) -> Result<(), EngineError> {
     move |node| {
         if let (NodeKind::Leaf, Some(leaves)) = (node.kind, &mut leaves) {
-            leaves.add(&node.id, node.fingerprint);
+            leaves.add(&node.id, node.known);
         }
         if shared.is_parents(&node.id) {
             return Ok(());

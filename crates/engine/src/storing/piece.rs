@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use holdall_format::ObjectId;
-use holdall_tree::{BuiltNode, Entry, Fingerprint, PathKey, WholeLeaf};
+use holdall_tree::{BuiltNode, Entry, KnownLeaf, PathKey, WholeLeaf};
 
 use crate::item_fate::ItemFate;
 use crate::pipeline::budget::Grant;
@@ -63,9 +63,7 @@ pub(crate) struct NewChunk {
 /// A leaf of the parent snapshot that is taken over whole.
 pub(crate) struct AdoptedLeaf {
     pub(crate) leaf: WholeLeaf,
-    pub(crate) fingerprint: Fingerprint,
-    /// How many of its items are directories.
-    pub(crate) dirs: u64,
+    pub(crate) known: KnownLeaf,
 }
 
 /// A piece of a result. An entry comes after everything that it refers to.

@@ -229,14 +229,14 @@ impl<'a> Storing<'a> {
         // Whoever holds the node cache has its folder for itself.
         let keeps = !new.dry_run && lock(self.cache).is_some();
         let fingerprints = new.keeps_leaves.filter(|_| keeps);
-        let keeps_leaves = fingerprints.is_some();
+        let leaves = NewLeaves::begin(&self.access.cache, &new.series, fingerprints.clone());
         Assembler {
             access: self.access,
             shared: self.shared,
             meters: self.meters,
             gather,
             builder: self.builder(fingerprints),
-            leaves: NewLeaves::begin(&self.access.cache, &new.series, keeps_leaves),
+            leaves,
             counts: Counts::default(),
             records: Records {
                 session: self.grant.session,

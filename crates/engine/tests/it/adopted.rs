@@ -14,8 +14,8 @@ use holdall_tree::{Fingerprints, PathKey};
 use crate::world::{World, newest, write};
 
 /// Bytes before the records of a leaf cache, and of one record.
-const HEADER: usize = 40;
-const RECORD: usize = 32;
+const HEADER: usize = 52;
+const RECORD: usize = 48;
 
 /// One source that is backed up into two repositories with the same keys, one of which never knows
 /// a leaf again.
@@ -241,7 +241,8 @@ fn nobody_without_the_keys_can_pass_a_leaf_off_as_one_of_other_files() {
     assert_eq!(before.len(), after.len());
     let mut forged = before.clone();
     for at in (HEADER..forged.len()).step_by(RECORD) {
-        forged[at + RECORD / 2..at + RECORD].copy_from_slice(&after[at + RECORD / 2..at + RECORD]);
+        let behind_id = at + 16..at + RECORD;
+        forged[behind_id.clone()].copy_from_slice(&after[behind_id]);
     }
     fs::write(pair.cache(), &forged).unwrap();
     let (summary, made) = backup(&pair.knowing, &pair.options);

@@ -14,6 +14,7 @@ mod compacting;
 mod live;
 mod meddling;
 mod patterns;
+mod places;
 mod storm;
 mod world;
 mod year;

@@ -17,20 +17,20 @@ fn builder() -> TreeBuilder {
         .with_fingerprints(fingerprints())
 }
 
-/// Nodes, and the fingerprints of leaves.
+/// Nodes, and how leaves are known again.
 #[derive(Default)]
 struct Known {
     nodes: Nodes,
-    leaves: HashMap<ObjectId, Option<Fingerprint>>,
+    leaves: HashMap<ObjectId, Option<KnownLeaf>>,
 }
 
 impl NodeSink for Known {
     type Error = Missing;
 
     fn put(&mut self, node: BuiltNode) -> Result<(), Missing> {
-        assert!(node.kind == NodeKind::Leaf || node.fingerprint.is_none());
+        assert!(node.kind == NodeKind::Leaf || node.known.is_none());
         if node.kind == NodeKind::Leaf {
-            self.leaves.insert(node.id, node.fingerprint);
+            self.leaves.insert(node.id, node.known);
         }
         self.nodes.put(node)
     }
@@ -44,8 +44,8 @@ fn built(model: &Model) -> (Root, Known) {
     (builder.finish(&mut known).unwrap(), known)
 }
 
-/// The fingerprint of these entries if they were the leaf with that id.
-fn fingerprint_of(leaf: &ObjectId, entries: &[(&PathKey, &Entry)]) -> Option<Fingerprint> {
+/// How these entries would be known again if they were the leaf with that id.
+fn fingerprint_of(leaf: &ObjectId, entries: &[(&PathKey, &Entry)]) -> Option<KnownLeaf> {
     let mut record = LeafRecord::default();
     entries.iter().for_each(|(path, entry)| record.add(path, &Facts::from(*entry)));
     record.take(&fingerprints(), leaf)
