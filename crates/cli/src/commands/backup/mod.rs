@@ -130,6 +130,9 @@ pub(crate) struct Args {
     /// Reads all files, those that seem unchanged too
     #[arg(long)]
     read_all: bool,
+    /// Looks only where this file says that something may have changed, as the agent writes it
+    #[arg(long, value_name = "FILE", hide = true)]
+    changes: Option<PathBuf>,
     /// Skips opening each block again before it is sent, a check that finds faulty memory or a faulty processor
     #[arg(long)]
     no_self_check: bool,
@@ -177,6 +180,8 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Re
         Some((source, command)) => (options::of_command(args, source, command)?, false),
         None => patience::looking_at(app, &paths, || options::looked_at(args, app))?,
     };
+    let changes = args.changes.as_ref().and_then(|file| options::changes(file, app));
+    let options = BackupOptions { changes, ..options };
     let (access, keeper) = open::access_and_keeper(app, args.connection.patience_from_the_start())?;
     to_tell.keeper = Some(keeper.clone());
     args.connection.tell_idle_limit(app);
@@ -466,6 +471,9 @@ pub(crate) fn measured(
     let (problems, told) = tell_problems(app, &run);
     let left_out = tell_changes(app, &run);
     let mut summary = result.map_err(|error| nothing_came(options, error))?;
+    if let Some(why) = summary.walked.reason() {
+        app.output.detail(format_args!("everything was looked at: {why}"));
+    }
     for rule in &summary.rules_unmatched {
         app.output.detail(format_args!("{rule}: this rule met nothing"));
     }
@@ -615,6 +623,11 @@ pub(crate) struct JsonSummary<'a> {
     files_too_large: u64,
     bytes_too_large: u64,
     rules_unmatched: &'a [String],
+    /// How it found out what changed: `journal` or `full`.
+    walk: &'static str,
+    /// Why it looked at everything although it was told where to look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    walk_reason: Option<String>,
     errors: u64,
     verdict: &'a Verdict,
 }
@@ -653,6 +666,8 @@ impl<'a> JsonSummary<'a> {
             files_too_large: summary.files_too_large,
             bytes_too_large: summary.bytes_too_large,
             rules_unmatched: &summary.rules_unmatched,
+            walk: summary.walked.word(),
+            walk_reason: summary.walked.reason().map(|why| why.to_string()),
             errors: summary.problems,
             verdict: &done.verdict,
         }

@@ -1,11 +1,14 @@
 //! From what was typed to what the engine is asked for.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use holdall_engine::{BackupOptions, ExcludeRules, FsSnapshot, PatternError, Patterns, Source};
-use holdall_sys::{Clock, SystemClock};
+use holdall_engine::{
+    BackupOptions, Changes, ExcludeRules, FsSnapshot, PatternError, Patterns, Source,
+};
+use holdall_sys::{Clock, SystemClock, guarded};
 
 use super::Args;
 use super::command_source::{self, CommandSource};
@@ -16,6 +19,9 @@ use crate::commands::tag;
 use crate::exit::{Exit, Refusal};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::output::Shown;
+
+/// Longer than any list of what changed: the agent names some thousand folders at most.
+const CHANGES_MAX_BYTES: u64 = 64 << 20;
 
 impl Args {
     /// What is backed up, as it was named: paths, or the file that a command's output becomes.
@@ -117,6 +123,20 @@ fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
     options.accept_empty = sources::among(&options.sources, &args.accept_empty)?;
     options.one_file_system = args.one_file_system;
     with_general(args, options)
+}
+
+/// What may have changed, as a file says it. Where that cannot be read, everything is looked at.
+pub(super) fn changes(file: &Path, app: &App) -> Option<Changes> {
+    let read = || {
+        let mut bytes = Vec::new();
+        guarded::open_regular(file)?.take(CHANGES_MAX_BYTES).read_to_end(&mut bytes)?;
+        anyhow::Ok(Changes::decode(&bytes)?)
+    };
+    let tell = |error: &anyhow::Error| {
+        app.output
+            .note(format_args!("cannot use {}: {error}; everything is looked at", file.display()));
+    };
+    read().inspect_err(tell).ok()
 }
 
 /// The name of the host to record.
