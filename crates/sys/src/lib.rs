@@ -36,9 +36,10 @@ pub use clock::{Clock, SystemClock};
 pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{
-    alarm, aligned, btrfs, child, cpu, disk, folder_watch, guarded, heap, host, limits, listing,
-    lock, memory, metadata, mounts, own_mounts, page_cache, pipe, process, raw_file, reading,
-    removal, ring, sparse, stat, supervisor, tcp, thread, users, waiting, xattr,
+    alarm, aligned, btrfs, child, cpu, disk, fanotify, fanotify_events, folder_watch, guarded,
+    heap, host, limits, listing, lock, memory, metadata, mounts, open_files, own_mounts,
+    page_cache, pipe, process, raw_file, reading, removal, ring, sparse, stat, supervisor, tcp,
+    thread, users, waiting, xattr,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{

@@ -1,18 +1,20 @@
 //! The mount table: which mount a file lies on, where it is mounted, and of which type it is.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, CWD};
 
 use super::{proc_path, stat};
 use crate::{Dir, Name};
 
 /// All mounts that this process sees, at one moment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mounts {
     mounts: Vec<Mount>,
 }
@@ -108,6 +110,35 @@ impl MountPoints {
             let above = above.as_bytes().strip_suffix(b"/").unwrap_or(above.as_bytes());
             self.points.contains(&[above, b"/", name.as_bytes()].concat())
         })
+    }
+}
+
+/// Notices that something was mounted, unmounted or mounted otherwise.
+#[derive(Debug)]
+pub struct MountWatch {
+    table: File,
+}
+
+impl MountWatch {
+    /// One that notices what happens from now on.
+    ///
+    /// # Errors
+    ///
+    /// What the system says where `/proc` is not mounted.
+    pub fn new() -> io::Result<Self> {
+        let watch = Self { table: File::open("/proc/self/mountinfo")? };
+        watch.has_changed()?;
+        Ok(watch)
+    }
+
+    /// Whether something happened since this was asked before.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn has_changed(&self) -> io::Result<bool> {
+        let mut polled = [PollFd::new(&self.table, PollFlags::PRI)];
+        Ok(poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? > 0)
     }
 }
 

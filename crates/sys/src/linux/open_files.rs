@@ -1,0 +1,213 @@
+//! Which files are open for writing, by any process: what is written through a mapping is told by nothing before that is closed.
+//!
+//! Everything comes from `/proc`. A process in another mount namespace has other paths, so that files are given by links of `/proc`
+//! that lead to them, with the device that they lie on; nothing is followed here, as what it leads to may not answer.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::mounts::Mounts;
+
+/// `PROC_PID_INIT_INO`: the namespace in which all processes are seen.
+const ALL_PROCESSES: &str = "pid:[4026531836]";
+/// Of the flags in `/proc/PID/fdinfo`.
+const ACCESS_MODE: u32 = 0o3;
+const ONLY_A_PLACE: u32 = libc::O_PATH as u32;
+
+/// A file that is open for writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenFile {
+    /// The device of its file system, in the form of [`Stat::device`](crate::Stat::device).
+    pub device: u64,
+    /// A link of `/proc` that leads to it for as long as it is open.
+    pub link: PathBuf,
+}
+
+/// What is open for writing.
+#[derive(Debug, Default)]
+pub struct OpenFiles {
+    /// What processes have open, or have mapped.
+    pub files: Vec<OpenFile>,
+    /// What the kernel itself writes, by absolute paths: the images behind loop devices, and the upper directories of overlays, to
+    /// files of which a change is not told.
+    pub by_kernel: Vec<PathBuf>,
+    /// Whether all processes could be looked at.
+    pub is_complete: bool,
+}
+
+impl OpenFiles {
+    /// Those on file systems of which `is_wanted` holds, by their devices.
+    ///
+    /// # Errors
+    ///
+    /// What the system says where `/proc` is not mounted.
+    pub fn look(is_wanted: impl Fn(u64) -> bool) -> io::Result<Self> {
+        let namespace = fs::read_link("/proc/self/ns/pid")?;
+        let is_complete = namespace.as_os_str() == ALL_PROCESSES;
+        let mut looking = Looking {
+            is_wanted: &is_wanted,
+            namespaces: HashMap::new(),
+            found: Self { is_complete, by_kernel: loop_images(), ..Self::default() },
+        };
+        for process in fs::read_dir("/proc")?.flatten() {
+            let name = process.file_name();
+            if !name.to_str().is_some_and(|name| name.parse::<u32>().is_ok()) {
+                continue;
+            }
+            match looking.process(&process.path()) {
+                Err(error) if !has_ended(&error) => looking.found.is_complete = false,
+                _ => {}
+            }
+        }
+        Ok(looking.found)
+    }
+}
+
+/// Whether there is no such process, or file of it, any more.
+fn has_ended(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+}
+
+struct Looking<'a> {
+    is_wanted: &'a dyn Fn(u64) -> bool,
+    /// The devices of mounts by their numbers, for each mount namespace.
+    namespaces: HashMap<PathBuf, HashMap<u64, u64>>,
+    found: OpenFiles,
+}
+
+impl Looking<'_> {
+    fn process(&mut self, process: &Path) -> io::Result<()> {
+        let namespace = fs::read_link(process.join("ns/mnt"))?;
+        if !self.namespaces.contains_key(&namespace) {
+            let mounts = Mounts::parse(&fs::read(process.join("mountinfo"))?);
+            self.found.by_kernel.extend(upper_directories(&mounts));
+            let devices = mounts.iter().map(|mount| (mount.id, mount.device)).collect();
+            self.namespaces.insert(namespace.clone(), devices);
+        }
+        let Some(devices) = self.namespaces.get(&namespace) else { return Ok(()) };
+        for open in fs::read_dir(process.join("fdinfo"))? {
+            let open = open?;
+            let Ok(about) = fs::read_to_string(open.path()) else { continue };
+            let device = writable_on(&about).and_then(|mount| devices.get(&mount)).copied();
+            if let Some(device) = device.filter(|device| (self.is_wanted)(*device)) {
+                let link = process.join("fd").join(open.file_name());
+                self.found.files.push(OpenFile { device, link });
+            }
+        }
+        let maps = fs::read(process.join("maps"))?;
+        for line in maps.split(|&byte| byte == b'\n') {
+            let mapped =
+                std::str::from_utf8(line.get(..MAP_BYTES.min(line.len())).unwrap_or_default());
+            let Some((device, range)) = mapped.ok().and_then(writable_map) else { continue };
+            if (self.is_wanted)(device) {
+                self.found
+                    .files
+                    .push(OpenFile { device, link: process.join("map_files").join(range) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The mount of a file that is open for writing, from its `/proc/PID/fdinfo`.
+fn writable_on(about: &str) -> Option<u64> {
+    let field = |name: &str| about.lines().find_map(|line| line.strip_prefix(name));
+    let flags = u32::from_str_radix(field("flags:")?.trim(), 8).ok()?;
+    let is_writable = flags & ACCESS_MODE != 0 && flags & ONLY_A_PLACE == 0;
+    is_writable.then_some(field("mnt_id:")?.trim().parse().ok()?)
+}
+
+/// More than a line of `/proc/PID/maps` takes before its path, which may be anything.
+const MAP_BYTES: usize = 72;
+
+/// The device and the range of a file that is mapped to be written, from a line such as
+/// `7f0000000000-7f0000001000 rw-s 00000000 08:01 131 /file`.
+fn writable_map(line: &str) -> Option<(u64, String)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (range, rights) = (fields.next()?, fields.next()?);
+    if !rights.contains('w') || !rights.ends_with('s') {
+        return None;
+    }
+    let (major, minor) = fields.nth(1)?.split_once(':')?;
+    let hexadecimal = |number| u32::from_str_radix(number, 16).ok();
+    let device = super::stat::combine(hexadecimal(major)?, hexadecimal(minor)?);
+    let (start, end) = range.split_once('-')?;
+    // In the names of links there are no zeros in front.
+    let plain = |number| u64::from_str_radix(number, 16).ok();
+    Some((device, format!("{:x}-{:x}", plain(start)?, plain(end)?)))
+}
+
+/// The files behind loop devices.
+fn loop_images() -> Vec<PathBuf> {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let image = |device: fs::DirEntry| {
+        let image = fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
+        Some(PathBuf::from(image.trim_end_matches('\n')))
+    };
+    devices.filter_map(image).collect()
+}
+
+/// Where overlays of this mount table keep what was written to them.
+fn upper_directories(mounts: &Mounts) -> impl Iterator<Item = PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let overlays = mounts.iter().filter(|mount| mount.file_system == b"overlay");
+    let options = overlays.flat_map(|mount| mount.options.split(|&byte| byte == b','));
+    let upper = options.filter_map(|option| option.strip_prefix(b"upperdir="));
+    upper.map(|path| std::ffi::OsString::from_vec(path.to_vec()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn what_this_process_has_open_for_writing_is_found_until_it_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let file = fs::File::create(&path).unwrap();
+        let found = |open: &OpenFile| fs::read_link(&open.link).is_ok_and(|to| to == path);
+        let own = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let open = OpenFiles::look(|_| true).unwrap();
+        let found_one = open.files.iter().find(|open| found(open)).unwrap();
+        assert_eq!(found_one.link, Path::new(&own));
+        let device = found_one.device;
+        assert!(!OpenFiles::look(|other| other != device).unwrap().files.iter().any(found));
+        drop(file);
+        let _reading = fs::File::open(&path).unwrap();
+        assert!(!OpenFiles::look(|_| true).unwrap().files.iter().any(found));
+    }
+
+    #[test]
+    fn only_shared_maps_that_can_be_written_count() {
+        let line = |rights| format!("00400000-00452000 {rights} 00000000 08:1f 173521 /usr/bin");
+        let device = super::super::stat::combine(8, 31);
+        assert_eq!(writable_map(&line("rw-s")), Some((device, "400000-452000".to_owned())));
+        for rights in ["rw-p", "r--s", "---p"] {
+            assert_eq!(writable_map(&line(rights)), None, "{rights}");
+        }
+        assert_eq!(writable_map(""), None);
+    }
+
+    #[test]
+    fn only_descriptors_that_write_count() {
+        let about = |flags| format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t29\nino:\t5\n");
+        assert_eq!(writable_on(&about("0100002")), Some(29));
+        assert_eq!(writable_on(&about("0100001")), Some(29));
+        for flags in ["0100000", "012000002", ""] {
+            assert_eq!(writable_on(&about(flags)), None, "{flags}");
+        }
+    }
+
+    #[test]
+    fn an_overlay_says_where_it_writes() {
+        let line = br"36 35 0:50 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/up\040per,workdir=/w";
+        let upper: Vec<_> = upper_directories(&Mounts::parse(line)).collect();
+        assert_eq!(upper, [Path::new("/up per")]);
+    }
+}
