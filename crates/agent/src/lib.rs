@@ -3,7 +3,7 @@
 //! Nobody makes a backup that they have to remember. The agent runs all the time, waits for the schedule of each set, and
 //! has the command line start a process for each run, so that it stays small itself and a run that dies takes nothing along.
 //!
-//! It knows no repository, no key and no file that is backed up. [`Scheduler`] decides and is pure. What the computer is like
+//! It knows no repository, no key and no file that is backed up, but in which folders something changed ([`journal`]). [`Scheduler`] decides and is pure. What the computer is like
 //! comes from D-Bus (with the feature `dbus`), and absent services keep no backup back.
 //!
 //! ```text
@@ -17,6 +17,7 @@
 mod bus;
 mod calendar;
 mod conditions;
+pub mod journal;
 #[cfg(not(feature = "dbus"))]
 mod no_bus;
 mod plan;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
-use super::fanotify_events::{FileSystemId, Handle};
+use super::fanotify_events::{EVENT_BYTES, FileSystemId, Handle};
 use super::{proc_path, stat};
 use crate::Stat;
 
@@ -99,6 +99,15 @@ impl Fanotify {
     pub fn watched(&self) -> io::Result<Vec<u64>> {
         let marks = fs::read_to_string(format!("/proc/self/fdinfo/{}", self.events.as_raw_fd()))?;
         Ok(marks.lines().filter_map(device_of_mark).collect())
+    }
+
+    /// How many events wait at this moment.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub fn waiting(&self) -> io::Result<u64> {
+        Ok(rustix::io::ioctl_fionread(&self.events)? / EVENT_BYTES as u64)
     }
 
     /// Reads as many events as there are and `buffer` has room for; nothing if none waits.

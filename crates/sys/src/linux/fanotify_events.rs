@@ -15,7 +15,7 @@ use libc::{
 };
 
 /// Bytes of an event before its records.
-const EVENT_BYTES: usize = 24;
+pub(super) const EVENT_BYTES: usize = 24;
 /// Bytes of a record before its handle: its own head, the file system, and the handle's length and type.
 const RECORD_BYTES: usize = 20;
 /// The head of a record alone.

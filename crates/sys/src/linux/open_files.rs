@@ -14,6 +14,8 @@ use super::mounts::Mounts;
 
 /// `PROC_PID_INIT_INO`: the namespace in which all processes are seen.
 const ALL_PROCESSES: &str = "pid:[4026531836]";
+/// A sandbox may hide it from root; it starts what writes, and writes nothing through mappings itself.
+const FIRST_PROCESS: &str = "1";
 /// Of the flags in `/proc/PID/fdinfo`.
 const ACCESS_MODE: u32 = 0o3;
 const ONLY_A_PLACE: u32 = libc::O_PATH as u32;
@@ -32,9 +34,10 @@ pub struct OpenFile {
 pub struct OpenFiles {
     /// What processes have open, or have mapped.
     pub files: Vec<OpenFile>,
-    /// What the kernel itself writes, by absolute paths: the images behind loop devices, and the upper directories of overlays, to
-    /// files of which a change is not told.
-    pub by_kernel: Vec<PathBuf>,
+    /// The images behind loop devices, by absolute paths: the kernel itself writes these.
+    pub images: Vec<PathBuf>,
+    /// The upper directories of overlays, by absolute paths. What is written to a file through the overlay is not told here.
+    pub upper_directories: Vec<PathBuf>,
     /// Whether all processes could be looked at.
     pub is_complete: bool,
 }
@@ -51,15 +54,17 @@ impl OpenFiles {
         let mut looking = Looking {
             is_wanted: &is_wanted,
             namespaces: HashMap::new(),
-            found: Self { is_complete, by_kernel: loop_images(), ..Self::default() },
+            found: Self { is_complete, images: loop_images(), ..Self::default() },
         };
         for process in fs::read_dir("/proc")?.flatten() {
             let name = process.file_name();
-            if !name.to_str().is_some_and(|name| name.parse::<u32>().is_ok()) {
+            if name.to_str().is_none_or(|name| name.parse::<u32>().is_err()) {
                 continue;
             }
             match looking.process(&process.path()) {
-                Err(error) if !has_ended(&error) => looking.found.is_complete = false,
+                Err(error) if !has_ended(&error) && name != FIRST_PROCESS => {
+                    looking.found.is_complete = false;
+                }
                 _ => {}
             }
         }
@@ -85,7 +90,7 @@ impl Looking<'_> {
         let namespace = fs::read_link(process.join("ns/mnt"))?;
         if !self.namespaces.contains_key(&namespace) {
             let mounts = Mounts::parse(&fs::read(process.join("mountinfo"))?);
-            self.found.by_kernel.extend(upper_directories(&mounts));
+            self.found.upper_directories.extend(upper_directories(&mounts));
             let devices = mounts.iter().map(|mount| (mount.id, mount.device)).collect();
             self.namespaces.insert(namespace.clone(), devices);
         }

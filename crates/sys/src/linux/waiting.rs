@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -12,8 +13,22 @@ use rustix::io::Errno;
 ///
 /// What the system says.
 pub fn wait(any_of: &[BorrowedFd<'_>]) -> io::Result<()> {
+    poll_for(any_of, None)
+}
+
+/// The same, for no longer than that.
+///
+/// # Errors
+///
+/// What the system says.
+pub fn wait_at_most(any_of: &[BorrowedFd<'_>], most: Duration) -> io::Result<()> {
+    let seconds = i64::try_from(most.as_secs()).unwrap_or(i64::MAX);
+    poll_for(any_of, Some(&Timespec { tv_sec: seconds, tv_nsec: most.subsec_nanos().into() }))
+}
+
+fn poll_for(any_of: &[BorrowedFd<'_>], most: Option<&Timespec>) -> io::Result<()> {
     let mut polled: Vec<_> = any_of.iter().map(|one| PollFd::new(one, PollFlags::IN)).collect();
-    match poll(&mut polled, None) {
+    match poll(&mut polled, most) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,0 +1,368 @@
+//! The file systems that sources lie on, watched as a whole, and what the kernel tells of them.
+//!
+//! An event names a directory by a handle. Where that lies, it is asked when the event is read: a directory that was renamed since
+//! then is found at its new place, and the rename has told that anything below that may have changed. One that is gone has
+//! changed its parent.
+//!
+//! A mount is opened only while events of it are read, so that it can be unmounted at any other time.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use holdall_sys::FileKind;
+use holdall_sys::fanotify::{Fanotify, FileSystem, Found, Queue};
+use holdall_sys::fanotify_events::{FileSystemId, Handle};
+use holdall_sys::mounts::{Mount, MountWatch, Mounts};
+use holdall_sys::open_files::OpenFiles;
+
+use super::batch::Batch;
+use super::reason::Reason;
+use super::set::{SetJournal, Spot};
+
+/// Those whose files have lasting handles, and whose changes are all told.
+const WATCHABLE: [&[u8]; 6] = [b"ext2", b"ext3", b"ext4", b"xfs", b"tmpfs", b"f2fs"];
+/// How much is read at once.
+const READ_BYTES: usize = 256 << 10;
+/// More files that are to be looked at later are too many.
+const LATER_MAX: usize = 10_000;
+/// The directory itself, as a name in it.
+pub(super) const ITSELF: &[u8] = b".";
+
+/// The file systems, and the watch.
+pub(super) struct FileSystems {
+    watch: Fanotify,
+    mount_watch: MountWatch,
+    mounts: Mounts,
+    disks: Vec<Disk>,
+    /// What events may still call those that are not watched any more.
+    retired: HashSet<FileSystemId>,
+    later: Later,
+    buffer: Vec<u8>,
+}
+
+/// A file system that is watched.
+pub(super) struct Disk {
+    pub(super) id: FileSystemId,
+    pub(super) device: u64,
+    /// Where all of it is mounted.
+    point: PathBuf,
+    /// Where else it or a part of it is, by the directories that are mounted there.
+    others: Vec<(PathBuf, PathBuf)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct OwnHandle {
+    file_system: FileSystemId,
+    kind: i32,
+    bytes: Vec<u8>,
+}
+
+/// Files that are to be looked at when a run begins.
+#[derive(Debug, Default)]
+pub(super) struct Later {
+    /// They were written, and not closed since.
+    pub(super) open: HashSet<OwnHandle>,
+    /// They had several names.
+    pub(super) had_names: HashSet<OwnHandle>,
+}
+
+impl Later {
+    /// Adds a file to one of the two. Too many of them are everything.
+    pub(super) fn add(
+        &mut self,
+        file: &Handle<'_>,
+        to: impl FnOnce(&mut Self) -> &mut HashSet<OwnHandle>,
+        sets: &mut [SetJournal],
+    ) {
+        let files = to(self);
+        if files.len() >= LATER_MAX {
+            files.clear();
+            give_all_up(sets, &Reason::TooManyPlaces);
+        }
+        files.insert(OwnHandle::of(file));
+    }
+}
+
+impl FileSystems {
+    /// # Errors
+    /// Why changes cannot be watched.
+    pub(super) fn new(queue: Queue) -> io::Result<Self> {
+        let (watch, mount_watch) = (Fanotify::new(queue)?, MountWatch::new()?);
+        Ok(Self {
+            watch,
+            mount_watch,
+            mounts: Mounts::read()?,
+            disks: Vec::new(),
+            retired: HashSet::new(),
+            later: Later::default(),
+            buffer: vec![0; READ_BYTES],
+        })
+    }
+
+    pub(super) fn watch(&self) -> &Fanotify {
+        &self.watch
+    }
+
+    /// Brings all sets up to this moment; `at` is the one that a run begins of.
+    pub(super) fn bring_up(&mut self, sets: &mut [SetJournal], at: usize) {
+        let brought = self.follow_mounts(sets).and_then(|()| {
+            self.take_in(sets)?;
+            self.look_at_later(sets);
+            self.look_at_open_files(sets, at)
+        });
+        if let Err(error) = brought {
+            give_all_up(sets, &Reason::Doubt(error.to_string()));
+        }
+    }
+
+    /// Looks at what is mounted, and watches what lies below sources.
+    fn follow_mounts(&mut self, sets: &mut [SetJournal]) -> io::Result<()> {
+        let has_changed = self.mount_watch.has_changed()?;
+        let mounts = Mounts::read()?;
+        if has_changed && mounts == self.mounts {
+            give_all_up(sets, &Reason::Mounts);
+        }
+        self.mounts = mounts;
+        let watched = self.watch.watched()?;
+        let (kept, gone) = std::mem::take(&mut self.disks)
+            .into_iter()
+            .partition(|disk| watched.contains(&disk.device));
+        self.disks = kept;
+        self.retired.extend(gone.into_iter().map(|disk: Disk| disk.id));
+        let mut looked_at = HashMap::new();
+        for set in sets {
+            let relevant = relevant(&self.mounts, set.real_sources());
+            let relevant: Vec<_> = relevant.into_iter().cloned().collect();
+            let mut spots = Vec::new();
+            for mount in relevant {
+                let looked_at = looked_at.entry(mount.device);
+                let (unwatched, is_new) =
+                    looked_at.or_insert_with(|| self.watch_mount(&mount)).clone();
+                spots.push(Spot {
+                    mount: mount.id,
+                    device: mount.device,
+                    root: mount.root,
+                    point: path(&mount.point),
+                    unwatched,
+                    is_new,
+                });
+            }
+            set.mounts_are(spots);
+        }
+        Ok(())
+    }
+
+    /// Watches the file system of a mount: why that is not possible, and whether it was not watched before.
+    fn watch_mount(&mut self, mount: &Mount) -> (Option<String>, bool) {
+        let is_known = self.disks.iter().any(|disk| disk.device == mount.device);
+        match self.try_to_watch(mount) {
+            Ok(()) => (None, !is_known),
+            Err(why) => (Some(why), false),
+        }
+    }
+
+    fn try_to_watch(&mut self, mount: &Mount) -> Result<(), String> {
+        let kind = String::from_utf8_lossy(&mount.file_system).into_owned();
+        if !WATCHABLE.contains(&&mount.file_system[..]) {
+            return Err(kind);
+        }
+        let told = |error: io::Error| format!("{kind}: {error}");
+        let same = || self.mounts.iter().filter(|other| other.device == mount.device);
+        let mut whole = same().filter(|other| other.root == b"/");
+        let is_reached = |other: &&Mount| {
+            let found = self.mounts.of_path(&path(&other.point));
+            found.is_ok_and(|found| found.is_some_and(|found| found.id == other.id))
+        };
+        let Some(whole) = whole.find(is_reached) else {
+            return Err(format!("{kind}, of which only a part is mounted"));
+        };
+        let point = path(&whole.point);
+        let id = FileSystem::at(&point).map_err(told)?.id();
+        if self.disks.iter().any(|disk| disk.id == id && disk.device != mount.device) {
+            return Err(format!("{kind}, and another one has the same number"));
+        }
+        let others = same().filter(|other| other.id != whole.id);
+        let others = others.map(|other| (path(&other.root), path(&other.point))).collect();
+        match self.disks.iter_mut().find(|disk| disk.device == mount.device) {
+            Some(disk) => (disk.point, disk.others) = (point, others),
+            None => {
+                self.watch.watch(&point).map_err(told)?;
+                self.retired.remove(&id);
+                self.disks.push(Disk { id, device: mount.device, point, others });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the events that wait at this moment.
+    ///
+    /// # Errors
+    /// What the system says; then events may be lost.
+    pub(super) fn take_in(&mut self, sets: &mut [SetJournal]) -> io::Result<()> {
+        let mut waiting = self.watch.waiting()?;
+        while waiting > 0 {
+            let read = self.watch.read(&mut self.buffer)?;
+            if read.is_empty() {
+                break;
+            }
+            let mut batch = Batch::new(&self.disks, &self.retired, &mut self.later);
+            waiting = waiting.saturating_sub(batch.take(read, sets));
+        }
+        Ok(())
+    }
+
+    /// Looks at files that were not told of to the end. Those that are open stay to be looked at.
+    fn look_at_later(&mut self, sets: &mut [SetJournal]) {
+        let had_names = std::mem::take(&mut self.later.had_names);
+        let mut is_there = |handle: &OwnHandle| {
+            let disk = self.disks.iter().find(|disk| disk.id == handle.file_system);
+            disk.is_some_and(|disk| {
+                let found = disk.open().and_then(|opened| opened.open(&handle.borrowed()));
+                match found {
+                    Ok(found) => found.is_some_and(|found| disk.note(&found, sets)),
+                    Err(error) => {
+                        disk.give_up(sets, &Reason::Doubt(error.to_string()));
+                        false
+                    }
+                }
+            })
+        };
+        had_names.iter().for_each(|handle| {
+            is_there(handle);
+        });
+        self.later.open.retain(is_there);
+    }
+
+    /// Looks at what is open for writing where a set lies.
+    fn look_at_open_files(&self, sets: &mut [SetJournal], at: usize) -> io::Result<()> {
+        let Some(set) = sets.get_mut(at..=at) else { return Ok(()) };
+        let disk_of = |device| self.disks.iter().find(|disk| disk.device == device);
+        let open = OpenFiles::look(|device| set[0].lies_on(device) && disk_of(device).is_some())?;
+        if !open.is_complete {
+            give_all_up(set, &Reason::OpenFiles);
+        }
+        for file in open.files {
+            let Some(disk) = disk_of(file.device) else { continue };
+            match disk.open()?.locate(&file.link) {
+                Ok(Some(found)) => {
+                    disk.note(&found, set);
+                }
+                // It was closed.
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => give_all_up(set, &Reason::Doubt(error.to_string())),
+            }
+        }
+        for image in open.images {
+            changed(set, image.parent().unwrap_or(&image), image.file_name(), false);
+        }
+        for folder in open.upper_directories {
+            changed(set, &folder, None, true);
+        }
+        Ok(())
+    }
+}
+
+impl Disk {
+    pub(super) fn open(&self) -> io::Result<FileSystem> {
+        let opened = FileSystem::at(&self.point)?;
+        match opened.id() == self.id {
+            true => Ok(opened),
+            false => Err(io::Error::other(format!("{} was mounted over", self.point.display()))),
+        }
+    }
+
+    /// Notes that a file that was found may have changed; says whether it is still there.
+    pub(super) fn note(&self, found: &Found, sets: &mut [SetJournal]) -> bool {
+        let Ok(stat) = found.stat() else { return false };
+        if stat.nlink == 0 {
+            return false;
+        }
+        match found.path().ok().filter(|path| is_at(path, stat.inode)) {
+            Some(_) if stat.nlink > 1 && stat.kind != FileKind::Dir => {
+                self.give_up(sets, &Reason::SeveralNames);
+            }
+            Some(path) => {
+                let (directory, name) = match stat.kind {
+                    FileKind::Dir => (&*path, None),
+                    _ => (path.parent().unwrap_or(&path), path.file_name()),
+                };
+                for directory in self.places(directory) {
+                    changed(sets, &directory, name, false);
+                }
+            }
+            None => self.give_up(sets, &Reason::Doubt("a file has no path".to_owned())),
+        }
+        true
+    }
+
+    /// All places of a directory, by the one through the mount of the whole.
+    pub(super) fn places(&self, path: &Path) -> Vec<PathBuf> {
+        let below = path.strip_prefix(&self.point).unwrap_or(path);
+        let absolute = Path::new("/").join(below);
+        let other = |(root, point): &(PathBuf, PathBuf)| {
+            Some(joined(point, absolute.strip_prefix(root).ok()?))
+        };
+        std::iter::once(path.to_owned()).chain(self.others.iter().filter_map(other)).collect()
+    }
+
+    pub(super) fn give_up(&self, sets: &mut [SetJournal], reason: &Reason) {
+        let here = sets.iter_mut().filter(|set| set.lies_on(self.device));
+        here.for_each(|set| set.give_up(reason.clone()));
+    }
+}
+
+impl OwnHandle {
+    pub(super) fn of(handle: &Handle<'_>) -> Self {
+        let Handle { file_system, kind, bytes } = *handle;
+        Self { file_system, kind, bytes: bytes.to_vec() }
+    }
+
+    fn borrowed(&self) -> Handle<'_> {
+        Handle { file_system: self.file_system, kind: self.kind, bytes: &self.bytes }
+    }
+}
+
+/// The mounts that a source lies on, and those below sources.
+fn relevant<'a>(mounts: &'a Mounts, sources: &[PathBuf]) -> Vec<&'a Mount> {
+    let is_below =
+        |mount: &Mount| sources.iter().any(|source| path(&mount.point).starts_with(source));
+    let carrier = |source: &PathBuf| {
+        let above = mounts.iter().filter(|mount| source.starts_with(path(&mount.point)));
+        // Of several at one place, the last one is seen.
+        above.max_by_key(|mount| mount.point.len()).map(|mount| mount.id)
+    };
+    let carriers: Vec<_> = sources.iter().filter_map(carrier).collect();
+    mounts.iter().filter(|mount| carriers.contains(&mount.id) || is_below(mount)).collect()
+}
+
+/// Whether that is the path of this file, and not what the kernel calls one whose place it does not know.
+fn is_at(path: &Path, inode: u64) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::symlink_metadata(path).is_ok_and(|there| there.ino() == inode)
+}
+
+fn changed(sets: &mut [SetJournal], directory: &Path, name: Option<&OsStr>, is_deep: bool) {
+    let name = name.map(OsStrExt::as_bytes).unwrap_or(ITSELF);
+    sets.iter_mut().for_each(|set| set.changed(directory, name, is_deep));
+}
+
+pub(super) fn give_all_up(sets: &mut [SetJournal], reason: &Reason) {
+    sets.iter_mut().for_each(|set| set.give_up(reason.clone()));
+}
+
+/// Joining nothing would end the path with a slash.
+pub(super) fn joined(directory: &Path, below: &Path) -> PathBuf {
+    match below.as_os_str().is_empty() {
+        true => directory.to_owned(),
+        false => directory.join(below),
+    }
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    OsStr::from_bytes(bytes).into()
+}

@@ -1,0 +1,112 @@
+//! The journals of all sets, and what they learn of changes by.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+
+use holdall_sys::fanotify::Queue;
+use jiff::Timestamp;
+
+use super::file_systems::{FileSystems, give_all_up};
+use super::reason::Reason;
+use super::set::{Committed, SetJournal, Walk, WatchedSet};
+
+/// The journals of all sets.
+pub(super) struct Keeper {
+    sets: Vec<SetJournal>,
+    eyes: Eyes,
+}
+
+/// By what changes are seen.
+enum Eyes {
+    /// Whole file systems, as root.
+    FileSystems(FileSystems),
+    /// Nothing, and why.
+    None(String),
+}
+
+impl Keeper {
+    /// One that follows no set yet.
+    pub(super) fn new(queue: Queue) -> Self {
+        let eyes = match FileSystems::new(queue) {
+            Ok(systems) => Eyes::FileSystems(systems),
+            Err(error) => Eyes::None(why_not(&error)),
+        };
+        Self { sets: Vec::new(), eyes }
+    }
+
+    /// Follows these sets from now on.
+    pub(super) fn follow(&mut self, sets: Vec<WatchedSet>) {
+        let mut before = std::mem::take(&mut self.sets);
+        let journal = |set: WatchedSet| {
+            let known = before.iter().position(|known| known.set.name == set.name);
+            match known.map(|known| before.swap_remove(known)) {
+                Some(known) if known.set == set => known,
+                Some(_) => SetJournal::new(set, Reason::Settings),
+                None => SetJournal::new(set, Reason::BeganLater),
+            }
+        };
+        self.sets = sets.into_iter().map(journal).collect();
+    }
+
+    /// What can be polled for changes, if they are told.
+    pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.eyes {
+            Eyes::FileSystems(systems) => Some(systems.watch().as_fd()),
+            Eyes::None(_) => None,
+        }
+    }
+
+    /// Takes in what changed.
+    pub(super) fn take_in(&mut self) {
+        let taken = match &mut self.eyes {
+            Eyes::FileSystems(systems) => systems.take_in(&mut self.sets),
+            Eyes::None(_) => Ok(()),
+        };
+        if let Err(error) = taken {
+            give_all_up(&mut self.sets, &Reason::Doubt(error.to_string()));
+        }
+    }
+
+    /// A run of a set is about to walk. `None` of a set that is not followed.
+    pub(super) fn begin(&mut self, name: &str, now: Timestamp) -> Option<Walk> {
+        let at = self.sets.iter().position(|known| known.set.name == name)?;
+        let set = self.sets.get_mut(at)?;
+        match set.set.unsuitable {
+            Some(why) => set.give_up(Reason::Unsuitable(why)),
+            None => find_sources(set),
+        }
+        match &mut self.eyes {
+            Eyes::FileSystems(systems) => systems.bring_up(&mut self.sets, at),
+            Eyes::None(why) => set.give_up(Reason::Unavailable(why.clone())),
+        }
+        Some(self.sets.get_mut(at)?.begin(now))
+    }
+
+    /// A run of a set has ended.
+    pub(super) fn ended(&mut self, name: &str, committed: Committed) {
+        if let Some(set) = self.sets.iter_mut().find(|known| known.set.name == name) {
+            set.ended(committed);
+        }
+    }
+}
+
+/// Looks where the sources really lie.
+fn find_sources(set: &mut SetJournal) {
+    let real: io::Result<Vec<PathBuf>> =
+        set.set.sources.iter().map(|source| source.canonicalize()).collect();
+    match real {
+        Ok(real) => set.sources_lie_at(real),
+        Err(error) => set.give_up(Reason::Doubt(error.to_string())),
+    }
+}
+
+/// Why changes are not told, from what the system said.
+fn why_not(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "only root is told of them".to_owned(),
+        io::ErrorKind::InvalidInput => "this needs Linux 5.17".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,27 @@
+//! The change journal: which folders changed since a set's last run, so that its next one need not walk all of it.
+//!
+//! The kernel tells root of every change on a file system that is watched as a whole (fanotify). A thread takes that in for as long
+//! as the agent runs, and keeps, for each set, the places where something may have changed since its last good run began to walk.
+//! A run asks right before it walks, when its hook `before` has ended, and is told of these places, or to walk everything.
+//!
+//! It is never trusted: whatever was not seen, or is in doubt, is a [`Reason`] to walk everything, and once a day is one, too.
+//! It knows nothing of what a snapshot holds: whoever walks compares each place with that, so that a place too many costs
+//! time only.
+//!
+//! ```text
+//! kernel ──events──> batch ──places──> set: since, under way <──asks── run
+//! mounts, open files ────────────────────^          └──────places────> run
+//! ```
+
+mod batch;
+mod file_systems;
+mod keeper;
+mod knowledge;
+mod reason;
+mod set;
+mod thread;
+
+pub use holdall_sys::fanotify::Queue;
+pub use reason::Reason;
+pub use set::{Committed, Walk, WatchedSet};
+pub use thread::{Answer, Journal};
