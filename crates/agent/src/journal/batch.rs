@@ -11,7 +11,7 @@ use holdall_sys::FileKind;
 use holdall_sys::fanotify::FileSystem;
 use holdall_sys::fanotify_events::{Event, FileSystemId, Handle, Named, events};
 
-use super::file_systems::{Disk, ITSELF, Later, OwnHandle, give_all_up};
+use super::file_systems::{Disk, ITSELF, Later, OwnHandle, give_all_up, is_at};
 use super::reason::Reason;
 use super::set::SetJournal;
 
@@ -23,7 +23,7 @@ pub(super) struct Batch<'a, 'b> {
     /// Where directories are; nowhere if they are gone.
     places: HashMap<Handle<'b>, Vec<PathBuf>>,
     /// Files that were looked at.
-    looked_at: HashSet<Handle<'b>>,
+    looked_at: HashSet<(Handle<'b>, Option<Named<'b>>)>,
 }
 
 impl<'a, 'b> Batch<'a, 'b> {
@@ -64,9 +64,9 @@ impl<'a, 'b> Batch<'a, 'b> {
 
     fn event(&mut self, event: &Event<'b>, sets: &mut [SetJournal]) -> io::Result<()> {
         let named = [event.at, event.from, event.to];
-        let is_placed = named.iter().any(Option::is_some);
-        if let Some(target) = event.target.filter(|_| !event.is_of_directory() || !is_placed) {
-            self.target(event, &target, is_placed, sets)?;
+        let place = event.to.or(event.at);
+        if let Some(target) = event.target.filter(|_| !event.is_of_directory() || place.is_none()) {
+            self.target(event, &target, place, sets)?;
         }
         for (named, may_be_new) in named.into_iter().zip([true, false, true]) {
             let Some(Named { directory, name }) = named else { continue };
@@ -84,12 +84,12 @@ impl<'a, 'b> Batch<'a, 'b> {
     }
 
     /// Looks at the file that an event is about: it may have other names, and an event may know none of them, as the one
-    /// that tells that a name was removed.
+    /// that tells that a name was removed, or one that it has no more, as the one of a file that was open under that.
     fn target(
         &mut self,
         event: &Event<'b>,
         target: &Handle<'b>,
-        is_placed: bool,
+        place: Option<Named<'b>>,
         sets: &mut [SetJournal],
     ) -> io::Result<()> {
         if event.is_close() {
@@ -97,7 +97,7 @@ impl<'a, 'b> Batch<'a, 'b> {
         } else if event.is_write() {
             self.later.add(target, |later| &mut later.open, sets);
         }
-        if is_placed && !self.looked_at.insert(*target) {
+        if !self.looked_at.insert((*target, place)) {
             return Ok(());
         }
         let Some(disk) = self.disk(target.file_system)? else { return Ok(()) };
@@ -105,7 +105,16 @@ impl<'a, 'b> Batch<'a, 'b> {
         let stat = found.stat()?;
         if stat.nlink > 1 && stat.kind != FileKind::Dir {
             self.later.add(target, |later| &mut later.had_names, sets);
-        } else if !is_placed {
+            return Ok(());
+        }
+        let path = match place {
+            Some(Named { directory, name }) => {
+                let directory = self.places(&directory)?.into_iter().next();
+                directory.map(|directory| directory.join(OsStr::from_bytes(name)))
+            }
+            None => None,
+        };
+        if path.is_none_or(|path| !is_at(&path, stat.inode)) {
             disk.note(&found, sets);
         }
         Ok(())

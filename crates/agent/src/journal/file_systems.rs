@@ -341,7 +341,7 @@ fn relevant<'a>(mounts: &'a Mounts, sources: &[PathBuf]) -> Vec<&'a Mount> {
 }
 
 /// Whether that is the path of this file, and not what the kernel calls one whose place it does not know.
-fn is_at(path: &Path, inode: u64) -> bool {
+pub(super) fn is_at(path: &Path, inode: u64) -> bool {
     use std::os::unix::fs::MetadataExt;
     fs::symlink_metadata(path).is_ok_and(|there| there.ino() == inode)
 }
