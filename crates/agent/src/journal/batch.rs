@@ -103,8 +103,8 @@ impl<'a, 'b> Batch<'a, 'b> {
         let Some(disk) = self.disk(target.file_system)? else { return Ok(()) };
         let Some(found) = self.opened(disk)?.open(target)? else { return Ok(()) };
         let stat = found.stat()?;
-        if stat.nlink > 1 && stat.kind != FileKind::Dir {
-            self.later.add(target, |later| &mut later.had_names, sets);
+        if stat.nlink > 1 && stat.kind != FileKind::Dir && place.is_none() {
+            self.later.add(target, |later| &mut later.new_names, sets);
             return Ok(());
         }
         let path = match place {

@@ -66,8 +66,8 @@ pub(super) struct OwnHandle {
 pub(super) struct Later {
     /// They were written, and not closed since.
     pub(super) open: HashSet<OwnHandle>,
-    /// They had several names.
-    pub(super) had_names: HashSet<OwnHandle>,
+    /// They got a name, or lost one, and had several after that.
+    pub(super) new_names: HashSet<OwnHandle>,
 }
 
 impl Later {
@@ -217,24 +217,32 @@ impl FileSystems {
 
     /// Looks at files that were not told of to the end. Those that are open stay to be looked at.
     fn look_at_later(&mut self, sets: &mut [SetJournal]) {
-        let had_names = std::mem::take(&mut self.later.had_names);
-        let mut is_there = |handle: &OwnHandle| {
-            let disk = self.disks.iter().find(|disk| disk.id == handle.file_system);
-            disk.is_some_and(|disk| {
-                let found = disk.open().and_then(|opened| opened.open(&handle.borrowed()));
-                match found {
-                    Ok(found) => found.is_some_and(|found| disk.note(&found, sets)),
-                    Err(error) => {
-                        disk.give_up(sets, &Reason::Doubt(error.to_string()));
-                        false
-                    }
-                }
-            })
-        };
-        had_names.iter().for_each(|handle| {
-            is_there(handle);
+        for handle in std::mem::take(&mut self.later.new_names) {
+            let Some((disk, found)) = self.find(&handle, sets) else { continue };
+            match found.stat() {
+                // Any of them may lie in a folder that nothing else was told of.
+                Ok(stat) if stat.nlink > 1 => disk.give_up(sets, &Reason::SeveralNames),
+                _ => disk.note(&found, sets),
+            }
+        }
+        let mut open = std::mem::take(&mut self.later.open);
+        open.retain(|handle| {
+            let found = self.find(handle, sets);
+            found.inspect(|(disk, found)| disk.note(found, sets)).is_some()
         });
-        self.later.open.retain(is_there);
+        self.later.open = open;
+    }
+
+    /// A file that is still there.
+    fn find(&self, handle: &OwnHandle, sets: &mut [SetJournal]) -> Option<(&Disk, Found)> {
+        let disk = self.disks.iter().find(|disk| disk.id == handle.file_system)?;
+        match disk.open().and_then(|opened| opened.open(&handle.borrowed())) {
+            Ok(found) => Some((disk, found?)),
+            Err(error) => {
+                disk.give_up(sets, &Reason::Doubt(error.to_string()));
+                None
+            }
+        }
     }
 
     /// Looks at what is open for writing where a set lies.
@@ -248,9 +256,7 @@ impl FileSystems {
         for file in open.files {
             let Some(disk) = disk_of(file.device) else { continue };
             match disk.open()?.locate(&file.link) {
-                Ok(Some(found)) => {
-                    disk.note(&found, set);
-                }
+                Ok(Some(found)) => disk.note(&found, set),
                 // It was closed.
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -276,28 +282,22 @@ impl Disk {
         }
     }
 
-    /// Notes that a file that was found may have changed; says whether it is still there.
-    pub(super) fn note(&self, found: &Found, sets: &mut [SetJournal]) -> bool {
-        let Ok(stat) = found.stat() else { return false };
+    /// Notes that a file that was found may have changed, unless it has no name any more.
+    pub(super) fn note(&self, found: &Found, sets: &mut [SetJournal]) {
+        let Ok(stat) = found.stat() else { return };
         if stat.nlink == 0 {
-            return false;
+            return;
         }
-        match found.path().ok().filter(|path| is_at(path, stat.inode)) {
-            Some(_) if stat.nlink > 1 && stat.kind != FileKind::Dir => {
-                self.give_up(sets, &Reason::SeveralNames);
-            }
-            Some(path) => {
-                let (directory, name) = match stat.kind {
-                    FileKind::Dir => (&*path, None),
-                    _ => (path.parent().unwrap_or(&path), path.file_name()),
-                };
-                for directory in self.places(directory) {
-                    changed(sets, &directory, name, false);
-                }
-            }
-            None => self.give_up(sets, &Reason::Doubt("a file has no path".to_owned())),
+        let Some(path) = found.path().ok().filter(|path| is_at(path, stat.inode)) else {
+            return self.give_up(sets, &Reason::Doubt("a file has no path".to_owned()));
+        };
+        let (directory, name) = match stat.kind {
+            FileKind::Dir => (&*path, None),
+            _ => (path.parent().unwrap_or(&path), path.file_name()),
+        };
+        for directory in self.places(directory) {
+            changed(sets, &directory, name, false);
         }
-        true
     }
 
     /// All places of a directory, by the one through the mount of the whole.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::file_systems::{FileSystems, give_all_up};
 use super::reason::Reason;
-use super::set::{Committed, SetJournal, Walk, WatchedSet};
+use super::set::{Committed, SetJournal, Walk, WatchedSet, WatchedSource};
 
 /// The journals of all sets.
 pub(super) struct Keeper {
@@ -94,11 +94,17 @@ impl Keeper {
 
 /// Looks where the sources really lie.
 fn find_sources(set: &mut SetJournal) {
-    let real: io::Result<Vec<PathBuf>> =
-        set.set.sources.iter().map(|source| source.canonicalize()).collect();
-    match real {
+    match set.set.sources.iter().map(real_place).collect() {
         Ok(real) => set.sources_lie_at(real),
         Err(error) => set.give_up(Reason::Doubt(error.to_string())),
+    }
+}
+
+/// Where a source lies, without links in its path, but the one that it is itself if that is not followed.
+fn real_place(source: &WatchedSource) -> io::Result<PathBuf> {
+    match (source.path.parent(), source.path.file_name()) {
+        (Some(parent), Some(name)) if !source.is_followed => Ok(parent.canonicalize()?.join(name)),
+        _ => source.path.canonicalize(),
     }
 }
 

@@ -23,5 +23,5 @@ mod thread;
 
 pub use holdall_sys::fanotify::Queue;
 pub use reason::Reason;
-pub use set::{Committed, Walk, WatchedSet};
+pub use set::{Committed, Walk, WatchedSet, WatchedSource};
 pub use thread::{Answer, Journal};

@@ -20,7 +20,7 @@ pub enum Reason {
     Mounts,
     /// A source lies somewhere else now.
     SourceMoved,
-    /// A file that has several names changed, and not all of its names are known.
+    /// A file got another name, or lost one of several, and may have one in any folder.
     SeveralNames,
     /// More folders changed than are worth remembering.
     TooManyPlaces,
@@ -51,7 +51,7 @@ impl fmt::Display for Reason {
             Self::Overflow => "more happened at once than the kernel told",
             Self::Mounts => "something was mounted or unmounted at a source",
             Self::SourceMoved => "a source was moved",
-            Self::SeveralNames => "a file with several names changed",
+            Self::SeveralNames => "a file got another name, which may lie anywhere",
             Self::TooManyPlaces => "too many folders changed",
             Self::OpenFiles => "it cannot be seen which files are open",
             Self::Doubt(why) => return write!(f, "a change cannot be placed: {why}"),

@@ -21,13 +21,22 @@ const FULL_WALK_EVERY: Duration = Duration::from_hours(24);
 /// A file of this name says what of its folder is backed up, and so may one that says that the folder is a cache.
 const RULES: [&[u8]; 2] = [b".holdallignore", b"CACHEDIR.TAG"];
 
+/// A source of a set that is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedSource {
+    /// The absolute path that the snapshot has, in its plain form.
+    pub path: PathBuf,
+    /// Whether a link at that path is followed.
+    pub is_followed: bool,
+}
+
 /// A set that is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedSet {
     /// Its name.
     pub name: String,
-    /// Its sources: absolute paths in their plain form, as the snapshot has them.
-    pub sources: Vec<PathBuf>,
+    /// Its sources.
+    pub sources: Vec<WatchedSource>,
     /// Names of files whose presence leaves out the content of their folder.
     pub marks: Vec<Vec<u8>>,
     /// Whatever else says what is backed up; if it changes, everything is walked.
@@ -117,7 +126,8 @@ impl SetJournal {
     /// Something changed in a directory, by where that really lies: what is called so in it, or anything below that place.
     pub(super) fn changed(&mut self, directory: &Path, name: &[u8], is_deep: bool) {
         let is_rule = RULES.contains(&name) || self.set.marks.iter().any(|mark| mark == name);
-        for (real, source) in self.real.iter().zip(&self.set.sources) {
+        let sources = self.set.sources.iter().map(|source| &source.path);
+        for (real, source) in self.real.iter().zip(sources) {
             if let Ok(below) = directory.strip_prefix(real) {
                 // Joining nothing would end the path with a slash.
                 let place =
@@ -166,7 +176,7 @@ impl SetJournal {
     /// The first source at or below that place.
     fn source_on(&self, point: &Path) -> Option<PathBuf> {
         let mut all = self.real.iter().zip(&self.set.sources);
-        all.find(|(real, _)| real.starts_with(point)).map(|(_, source)| source.clone())
+        all.find(|(real, _)| real.starts_with(point)).map(|(_, source)| source.path.clone())
     }
 
     /// Whether a source, or a mount below one, lies on that device.
@@ -227,6 +237,10 @@ impl SetJournal {
 mod tests {
     use super::*;
 
+    fn source(path: &str) -> WatchedSource {
+        WatchedSource { path: path.into(), is_followed: true }
+    }
+
     fn at(hours: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + hours * 3600).unwrap()
     }
@@ -239,7 +253,7 @@ mod tests {
     fn journal() -> SetJournal {
         let set = WatchedSet {
             name: "home".to_owned(),
-            sources: vec!["/home".into(), "/etc/file".into()],
+            sources: ["/home", "/etc/file"].map(source).into(),
             marks: vec![b".nobackup".to_vec()],
             settings: String::new(),
             unsuitable: None,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::channel;
 
-use holdall_agent::journal::{Committed, Journal, Queue, Reason, Walk, WatchedSet};
+use holdall_agent::journal::{Committed, Journal, Queue, Reason, Walk, WatchedSet, WatchedSource};
 use holdall_testkit::{Disturber, Slice, is_there, setting};
 use tempfile::TempDir;
 
@@ -97,7 +97,7 @@ impl Runs {
     fn follow(&self, source: &Path, settings: &str) {
         let set = WatchedSet {
             name: "home".to_owned(),
-            sources: vec![source.to_owned()],
+            sources: vec![WatchedSource { path: source.to_owned(), is_followed: false }],
             marks: vec![b".nobackup".to_vec()],
             settings: settings.to_owned(),
             unsuitable: None,
@@ -194,7 +194,11 @@ fn is_found(path: &Path, places: &[(PathBuf, bool)], before: &Tree, now: &Tree) 
         let [before, now] = [before, now].map(|tree| tree.get(path).map(Seen::identity));
         before == now
     };
-    is_in(path) || path.ancestors().skip(1).any(|above| !is_same(above) && is_in(above))
+    // A backup looks at files with several names in any case.
+    let has_names = before.get(path).is_some_and(|seen| seen.about[8] > 1);
+    has_names
+        || is_in(path)
+        || path.ancestors().skip(1).any(|above| !is_same(above) && is_in(above))
 }
 
 /// Of a run, as many steps apart as the seed says.
