@@ -164,4 +164,6 @@ pub struct Report {
     /// Why it goes on with the settings of before, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings_problem: Option<String>,
+    /// How the last run of each set since the agent's start looked for changes, in words.
+    pub walks: BTreeMap<String, String>,
 }

@@ -105,6 +105,27 @@ impl AgentFiles {
         }
     }
 
+    /// The file in which a run is told what may have changed.
+    pub fn changes(&self) -> PathBuf {
+        self.folder.join("changes")
+    }
+
+    /// Writes what may have changed, for the run that asks. Nothing stands for everything.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_changes(&self, changes: &[u8]) -> Result<(), StateError> {
+        private_file::replace(&self.changes(), changes)
+    }
+
+    /// Removes what an earlier run was told.
+    ///
+    /// # Errors
+    /// If the file is there and cannot be removed.
+    pub fn remove_changes(&self) -> Result<(), StateError> {
+        private_file::remove(&self.changes())
+    }
+
     fn lock(&self) -> PathBuf {
         self.folder.join("lock")
     }

@@ -1,6 +1,7 @@
 //! A day in the life of a laptop, and nine more: the schedule by a clock that the test moves, and real backups to a real
 //! server. `holdall agent status` explains each state, and no edit is lost.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -133,6 +134,7 @@ impl Laptop {
             conditions: self.scheduler.conditions().clone(),
             outlook: self.scheduler.outlook(self.now),
             settings_problem: None,
+            walks: BTreeMap::new(),
         };
         self.files.write_report(&report).unwrap();
     }

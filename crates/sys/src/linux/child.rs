@@ -31,6 +31,12 @@ impl WatchedChild {
         }
     }
 
+    /// Its number, which is its own until [`WatchedChild::try_wait`] says how it ended.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it to end, as `kill` does (SIGTERM).
     pub fn terminate(&self) {
         // It was not waited for yet, so that the number is its own; one that has ended needs no asking.

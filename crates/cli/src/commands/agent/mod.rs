@@ -1,5 +1,6 @@
 //! `holdall agent`: backs the sets of `config.toml` up by themselves. One file for each verb; `serve` is the agent itself.
 
+mod asking;
 mod hooks;
 mod install;
 mod pause;

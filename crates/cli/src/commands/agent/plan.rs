@@ -1,11 +1,16 @@
 //! From `config.toml` to what the agent is to do.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use holdall_agent::journal::{WatchedSet, WatchedSource};
 use holdall_agent::{Manner, Manners, Plan, PlannedSet, Schedule};
+use holdall_engine::Source;
 
 use crate::app::App;
+use crate::arguments::sources;
 use crate::config::{self, AgentSettings, Set, Settings};
 use crate::exit::{Exit, Refusal};
 use crate::opening::open::Where;
@@ -21,6 +26,37 @@ pub(super) fn of(settings: &Settings, app: &App) -> Result<Plan, Refusal> {
         Ok(PlannedSet { name: name.clone(), schedule, uses_network })
     });
     Ok(Plan { manners: manners(&settings.agent), sets: sets.collect::<Result<_, Refusal>>()? })
+}
+
+/// What a change journal has to know of the sets.
+pub(super) fn watched(settings: &Settings) -> Vec<WatchedSet> {
+    let set = |(name, set): (&String, &Set)| {
+        let sources = sources::resolve(&set.paths, &[]).unwrap_or_default();
+        let path = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
+        let source = |source: &Source| WatchedSource {
+            path: path(&source.path),
+            is_followed: source.read_at != source.path,
+        };
+        WatchedSet {
+            name: name.clone(),
+            sources: sources.iter().map(source).collect(),
+            marks: set.exclude_if_present.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            settings: format!("{set:?}"),
+            unsuitable: unsuitable(set, sources.is_empty()),
+        }
+    };
+    settings.sets.iter().map(set).collect()
+}
+
+/// Why a set is walked in any case.
+fn unsuitable(set: &Set, has_no_sources: bool) -> Option<&'static str> {
+    match set {
+        Set { command, .. } if !command.is_empty() => Some("it backs up what a command prints"),
+        Set { files_from, .. } if !files_from.is_empty() => Some("its paths come from a list"),
+        Set { r#as, .. } if !r#as.is_empty() => Some("it is read elsewhere than it is recorded"),
+        Set { read_all: true, .. } => Some("all of its files are read each time"),
+        _ => has_no_sources.then_some("its paths cannot be found"),
+    }
 }
 
 fn schedule(name: &str, set: &Set) -> Result<Schedule, Refusal> {

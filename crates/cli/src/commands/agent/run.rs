@@ -1,7 +1,10 @@
 //! `holdall agent run`: one backup of one set, now.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
+use super::asking::Asking;
 use super::hooks;
 use crate::app::App;
 use crate::arguments::quantity;
@@ -26,16 +29,28 @@ pub(crate) struct Args {
     /// Sends at most so many bytes in a second (such as 500k, 20M), also if the set allows more
     #[arg(long, value_name = "RATE", value_parser = quantity::rate)]
     limit_upload: Option<u64>,
+    /// Asks the agent, by standard input, for this file
+    #[arg(long, value_name = "FILE", hide = true)]
+    changes: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let set = find(app, &args.set)?;
     let backup = set_backup::arguments(&args.set, &limited(set, args.limit_upload))?;
+    let backup = backup.with_changes(args.changes.clone());
+    let asking = args.changes.as_deref().map(Asking::by_standard_input).transpose()?;
     let app = &match &set.repository {
         Some(repository) => app.with_repository(repository),
         None => app.clone(),
     };
-    hooks::around(app, &args.set, &set.hooks, |before| backup::run_after(&backup, app, before))
+    hooks::around(app, &args.set, &set.hooks, |before| {
+        let prepare = || {
+            before()?;
+            asking.iter().for_each(Asking::ask);
+            Ok(())
+        };
+        backup::run_after(&backup, app, &prepare)
+    })
 }
 
 /// A set that sends no more than that in a second.

@@ -24,6 +24,11 @@ use crate::terminal::output::Shown;
 const CHANGES_MAX_BYTES: u64 = 64 << 20;
 
 impl Args {
+    /// The same, with a file that says what may have changed.
+    pub(crate) fn with_changes(self, changes: Option<PathBuf>) -> Self {
+        Self { changes, ..self }
+    }
+
     /// What is backed up, as it was named: paths, or the file that a command's output becomes.
     pub(super) fn named(&self) -> Vec<PathBuf> {
         match &self.stdin_from_command {
@@ -125,18 +130,18 @@ fn options(args: &Args, interrupt: &Interrupt) -> Result<BackupOptions> {
     with_general(args, options)
 }
 
-/// What may have changed, as a file says it. Where that cannot be read, everything is looked at.
+/// What may have changed, as a file says it. Where that is empty or cannot be read, everything is looked at.
 pub(super) fn changes(file: &Path, app: &App) -> Option<Changes> {
     let read = || {
         let mut bytes = Vec::new();
         guarded::open_regular(file)?.take(CHANGES_MAX_BYTES).read_to_end(&mut bytes)?;
-        anyhow::Ok(Changes::decode(&bytes)?)
+        anyhow::Ok((!bytes.is_empty()).then(|| Changes::decode(&bytes)).transpose()?)
     };
     let tell = |error: &anyhow::Error| {
         app.output
             .note(format_args!("cannot use {}: {error}; everything is looked at", file.display()));
     };
-    read().inspect_err(tell).ok()
+    read().inspect_err(tell).ok().flatten()
 }
 
 /// The name of the host to record.

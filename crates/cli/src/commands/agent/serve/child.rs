@@ -1,13 +1,16 @@
 //! A process that the agent started: a backup, or a measurement.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use holdall_agent::Ending;
+use holdall_agent::journal::Committed;
+use holdall_diagnosis::runs::{RunEnd, RunNote};
 use holdall_state::KnownRuns;
 use holdall_sys::alarm::Alarm;
 use holdall_sys::child::WatchedChild;
@@ -33,7 +36,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts `holdall agent run SET`, which speaks as the agent does.
+    /// Starts `holdall agent run SET`, which speaks as the agent does. It may ask for the file `changes` through the connection.
     ///
     /// # Errors
     /// What the system says.
@@ -41,9 +44,13 @@ impl Child {
         program: &Path,
         set: String,
         slow: bool,
+        asks: Option<(PathBuf, UnixStream)>,
         output: &Output,
     ) -> io::Result<Self> {
         let mut command = holdall(program, &["agent", "run", &set]);
+        if let Some((changes, agent)) = asks {
+            command.arg("--changes").arg(changes).stdin(OwnedFd::from(agent));
+        }
         command.args(slow.then_some(["--limit-upload", SLOW]).into_iter().flatten());
         command.args(output.json.then_some("--json"));
         command.args(output.quiet.then_some("--quiet"));
@@ -98,7 +105,8 @@ impl Child {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn ending(&mut self, app: &App) -> io::Result<Option<Ending>> {
+    pub(super) fn ended(&mut self, app: &App) -> io::Result<Option<Ended>> {
+        let process = self.process.id();
         let Some(status) = self.process.try_wait()? else { return Ok(None) };
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         // It was asked to end before it could mind that.
@@ -107,9 +115,20 @@ impl Child {
         let known = KnownRuns::in_state(&app.folders.state);
         let own = known.runs.newest().filter(|note| note.started_ns >= self.started_ns);
         let end = own.and_then(|note| note.end.as_ref());
+        let committed = end.filter(|_| own.is_some_and(|note| is_of(note, process)));
+        let committed = committed.map_or_else(
+            // It may have committed something, and could not note it.
+            || if exit_code == Some(0) { Committed::InPart } else { Committed::Nothing },
+            committed_by,
+        );
         let message =
             end.filter(|end| Some(end.exit_code) == exit_code).and_then(|end| end.cause.clone());
-        Ok(Some(Ending { exit_code, message }))
+        Ok(Some(Ended { ending: Ending { exit_code, message }, committed }))
+    }
+
+    /// The set, unless it is a measurement.
+    pub(super) fn set(&self) -> Option<&str> {
+        self.set.as_deref()
     }
 
     /// Says how a backup ended, in the log.
@@ -121,6 +140,27 @@ impl Child {
             Some(code) => format!("the backup of {set} ended with exit code {code} after {took}"),
             None => format!("the backup of {set} was killed after {took}"),
         });
+    }
+}
+
+/// How a child ended, and what it left.
+pub(super) struct Ended {
+    pub(super) ending: Ending,
+    pub(super) committed: Committed,
+}
+
+/// Whether a note is of the process with that number.
+fn is_of(note: &RunNote, process: u32) -> bool {
+    // Behind it stands when it started.
+    let number = note.process.as_deref().and_then(|name| name.rsplit(' ').nth(1));
+    number.is_some_and(|number| number.parse() == Ok(process))
+}
+
+fn committed_by(end: &RunEnd) -> Committed {
+    match &end.snapshot {
+        Some(snapshot) if end.exit_code == Exit::Done.code() => Committed::Whole(snapshot.clone()),
+        Some(_) => Committed::InPart,
+        None => Committed::Nothing,
     }
 }
 

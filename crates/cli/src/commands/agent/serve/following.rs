@@ -19,9 +19,16 @@ impl Agent<'_> {
             Some(text) => Settings::of_text(&file, &text),
             None => Ok(Settings::default()),
         });
-        let plan = settings.and_then(|settings| plan::of(&settings, self.app));
+        let plan = settings.and_then(|settings| {
+            let plan = plan::of(&settings, self.app)?;
+            Ok((plan, plan::watched(&settings)))
+        });
         let problem = match plan {
-            Ok(plan) => {
+            Ok((plan, watched)) => {
+                if watched != self.watched {
+                    self.journal.iter().for_each(|journal| journal.follow(watched.clone()));
+                    self.watched = watched;
+                }
                 if plan != self.plan {
                     self.scheduler.follow(plan.clone(), now());
                     self.plan = plan;

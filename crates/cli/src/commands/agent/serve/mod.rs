@@ -6,6 +6,7 @@
 
 mod child;
 mod following;
+mod journal;
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use std::{env, io};
 
 use anyhow::{Context, Result};
+use holdall_agent::journal::{Journal, Queue, WatchedSet};
 use holdall_agent::{
     Conditions, Ending, Notice, Outlook, Plan, Report, Scheduler, Step, Surroundings,
 };
@@ -28,7 +30,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
-use child::Child;
+use child::{Child, Ended};
 
 /// A sleep that is shorter changes nothing.
 const SLEEP_NOTICED: Duration = Duration::from_secs(5);
@@ -78,6 +80,10 @@ struct Agent<'a> {
     settings_problem: Option<String>,
     kept: Report,
     child: Option<Child>,
+    /// What changed since the last runs; nothing where the system allows no thread for it.
+    journal: Option<Journal>,
+    /// What the journal follows.
+    watched: Vec<WatchedSet>,
     surroundings: Surroundings,
     alarm: Alarm,
     watch: FolderWatch,
@@ -107,6 +113,8 @@ impl<'a> Agent<'a> {
             settings_problem: None,
             kept,
             child: None,
+            journal: Journal::start(Queue::Unbounded).ok(),
+            watched: Vec::new(),
             surroundings: Surroundings::watch()?,
             alarm: Alarm::new()?,
             watch,
@@ -147,7 +155,8 @@ impl<'a> Agent<'a> {
             match self.scheduler.next(now()) {
                 Step::Start { set, slow } => {
                     self.app.output.note(format_args!("backing up {set}"));
-                    self.start(Child::back_up(&self.program, set, slow, &self.app.output));
+                    let child = self.back_up(set, slow);
+                    self.start(child);
                 }
                 Step::Measure => {
                     self.app.output.detail("measuring disk and network");
@@ -176,11 +185,26 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Reports the end of a backup to the schedule, if one has ended.
+    /// Starts a backup that asks the journal what changed, if there is one.
+    fn back_up(&self, set: String, slow: bool) -> io::Result<Child> {
+        let Some(journal) = self.journal.as_ref().filter(|_| self.files.remove_changes().is_ok())
+        else {
+            return Child::back_up(&self.program, set, slow, None, &self.app.output);
+        };
+        let (asks, asked) = UnixStream::pair()?;
+        journal.run_started(&set, asked, journal::answer(&self.app.folders.state));
+        let asks = Some((self.files.changes(), asks));
+        Child::back_up(&self.program, set, slow, asks, &self.app.output)
+    }
+
+    /// Reports the end of a backup to the schedule and to the journal, if one has ended.
     fn take_in_end(&mut self) -> Result<()> {
         let Some(child) = &mut self.child else { return Ok(()) };
-        let Some(ending) = child.ending(self.app)? else { return Ok(()) };
+        let Some(Ended { ending, committed }) = child.ended(self.app)? else { return Ok(()) };
         child.tell_end(self.app, &ending);
+        if let (Some(journal), Some(set)) = (&self.journal, child.set()) {
+            journal.run_ended(set, committed);
+        }
         self.child = None;
         self.scheduler.ended(ending, now());
         Ok(())
@@ -206,6 +230,7 @@ impl<'a> Agent<'a> {
             conditions: self.scheduler.conditions().clone(),
             outlook: self.scheduler.outlook(now()),
             settings_problem: self.settings_problem.clone(),
+            walks: self.journal.as_ref().map(Journal::walks).unwrap_or_default(),
         };
         if report == self.kept {
             return;

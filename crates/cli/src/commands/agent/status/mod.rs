@@ -59,6 +59,9 @@ struct SetStatus {
     kept: SetState,
     /// What comes next and why, in words.
     in_words: String,
+    /// How its last run since the agent's start looked for changes, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    walk: Option<String>,
 }
 
 impl Status {
@@ -74,7 +77,8 @@ impl Status {
         let set = |outlook: Outlook| {
             let kept = report.state.sets.get(&outlook.set).cloned().unwrap_or_default();
             let in_words = words::next(&outlook, &kept, agent.is_some(), now);
-            SetStatus { outlook, kept, in_words }
+            let walk = report.walks.get(&outlook.set).cloned();
+            SetStatus { outlook, kept, in_words, walk }
         };
         let pause = files.pause()?.filter(|pause| pause.until.is_none_or(|until| until > now));
         Ok(Self {

@@ -34,11 +34,12 @@ pub(super) fn lines(status: &Status) -> Vec<(String, String)> {
         }
         None => {}
     }
-    for SetStatus { outlook, kept, in_words } in &status.sets {
+    for SetStatus { outlook, kept, in_words, walk } in &status.sets {
         add(&outlook.set, last(kept));
         if kept.exit_code != Some(0) && kept.started.is_some() {
             add("", last_good(kept));
         }
+        walk.iter().for_each(|walk| add("", walk.clone()));
         add("", in_words.clone());
     }
     lines
