@@ -176,12 +176,12 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Re
     let command = args.command(app)?;
     let named = args.named();
     let paths = named.iter().map(|path| path.as_os_str().as_bytes()).collect::<Vec<_>>();
-    let (mut options, some_missing) = match &command {
+    let (options, some_missing) = match &command {
         Some((source, command)) => (options::of_command(args, source, command)?, false),
         None => patience::looking_at(app, &paths, || options::looked_at(args, app))?,
     };
     let changes = args.changes.as_ref().and_then(|file| options::changes(file, app));
-    let options = BackupOptions { changes, ..options };
+    let mut options = BackupOptions { changes, ..options };
     let (access, keeper) = open::access_and_keeper(app, args.connection.patience_from_the_start())?;
     to_tell.keeper = Some(keeper.clone());
     args.connection.tell_idle_limit(app);
