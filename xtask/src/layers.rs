@@ -25,6 +25,7 @@ const DIAGNOSIS: &str = "holdall-diagnosis";
 const STATE: &str = "holdall-state";
 const BROWSE: &str = "holdall-browse";
 const AGENT: &str = "holdall-agent";
+const IMPORT: &str = "holdall-import";
 const MOUNT: &str = "holdall-mount";
 const SERVER: &str = "holdall-server";
 const CLI: &str = "holdall";
@@ -33,15 +34,15 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 18] = [
+const PRODUCT: [&str; 19] = [
     FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, PAGES, LAB, DIAGNOSIS, STATE,
-    BROWSE, AGENT, MOUNT, SERVER, CLI, SYS, TESTKIT,
+    BROWSE, AGENT, IMPORT, MOUNT, SERVER, CLI, SYS, TESTKIT,
 ];
 
 /// Crates that work without keys, over any number of steps.
 const KEYLESS: [&str; 7] = [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB, AGENT];
 /// Crates that hold keys or names.
-const KEYED: [&str; 7] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE, BROWSE, MOUNT];
+const KEYED: [&str; 8] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE, BROWSE, IMPORT, MOUNT];
 
 /// Who may depend on `package`; the empty list means only in tests.
 fn dependents(package: &str) -> &'static [&'static str] {
@@ -54,10 +55,10 @@ fn dependents(package: &str) -> &'static [&'static str] {
         METER => &[PROTOCOL, REPOSITORY, ENGINE, LAB, DIAGNOSIS, STATE, BROWSE, SERVER, CLI],
         PAGES => &[LAB, ENGINE, BROWSE, SERVER, CLI],
         LAB => &[DIAGNOSIS, STATE, SERVER, CLI],
-        ENGINE => &[DIAGNOSIS, STATE, BROWSE, MOUNT, CLI],
+        ENGINE => &[DIAGNOSIS, STATE, BROWSE, IMPORT, MOUNT, CLI],
         DIAGNOSIS => &[STATE, CLI],
         AGENT => &[STATE, CLI],
-        STATE | BROWSE | MOUNT | SERVER => &[CLI],
+        STATE | BROWSE | IMPORT | MOUNT | SERVER => &[CLI],
         TESTKIT => &[BENCH],
         _ => &[],
     }

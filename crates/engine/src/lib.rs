@@ -32,6 +32,7 @@ mod erased;
 mod error;
 mod filter;
 mod fs_snapshot;
+mod import;
 mod item_fate;
 mod new_repository;
 mod pipeline;
@@ -73,6 +74,7 @@ pub use error::EngineError;
 pub use filter::exclude::ExcludeRules;
 pub use filter::patterns::{Met, PatternError, Patterns};
 pub use fs_snapshot::{FsSnapshot, FsSnapshotError, take_fs_snapshot};
+pub use import::{Entries, ForeignSnapshot, ForeignTree, Found, FoundContent, Importer};
 pub use item_fate::ItemFate;
 pub use new_repository::{new_repository, remade_repository, with_new_config};
 pub use probes::{Samples, content_probe, cpu_probes};
@@ -94,5 +96,5 @@ pub use restore::{
 pub use run::{Problem, Run};
 pub use storing::PUT_TARGET_BYTES;
 // What listings and comparisons show.
-pub use holdall_tree::{Attributes, Content, Entry, EntryKind, Time};
+pub use holdall_tree::{Attributes, Content, Entry, EntryKind, PathError, PathKey, Time};
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};

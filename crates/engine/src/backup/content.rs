@@ -24,7 +24,7 @@ use crate::storing::{NewChunk, Piece, Shared};
 const SEGMENT_BYTES: usize = 2 * CHUNK_MAX_BYTES;
 
 /// Where content comes from.
-pub(super) trait Bytestream {
+pub(crate) trait Bytestream {
     /// How many bytes are still to come, as far as is known.
     fn expected_bytes(&self) -> u64;
 
@@ -106,14 +106,14 @@ impl Bytestream for FileStream<'_> {
 }
 
 /// Cuts contents into chunks for one job.
-pub(super) struct Cutter<'a> {
-    pub(super) ids: &'a IdKeys,
-    pub(super) chunker: &'a Chunker,
-    pub(super) boundary_key: [u8; 32],
-    pub(super) shared: &'a Shared<'a>,
-    pub(super) meters: &'a Meters,
-    pub(super) readers: &'a Concurrency<'a>,
-    pub(super) job: u64,
+pub(crate) struct Cutter<'a> {
+    pub(crate) ids: &'a IdKeys,
+    pub(crate) chunker: &'a Chunker,
+    pub(crate) boundary_key: [u8; 32],
+    pub(crate) shared: &'a Shared<'a>,
+    pub(crate) meters: &'a Meters,
+    pub(crate) readers: &'a Concurrency<'a>,
+    pub(crate) job: u64,
 }
 
 impl Cutter<'_> {
@@ -121,7 +121,7 @@ impl Cutter<'_> {
     ///
     /// # Errors
     /// [`EngineError::Interrupted`] if the run ended meanwhile.
-    pub(super) fn grant(&self, bytes: usize) -> Result<Arc<Grant>, EngineError> {
+    pub(crate) fn grant(&self, bytes: usize) -> Result<Arc<Grant>, EngineError> {
         let grant = self.meters.read.waiting_out(|| self.shared.budget.grant(self.job, bytes));
         grant.map(Arc::new).ok_or(EngineError::Interrupted)
     }
@@ -132,7 +132,7 @@ impl Cutter<'_> {
     /// # Errors
     /// A read error in the inner result, which leaves chunks without a content that names them; in
     /// the outer one, that the run ended.
-    pub(super) fn cut(
+    pub(crate) fn cut(
         &self,
         stream: &mut dyn Bytestream,
         flush: &mut dyn FnMut(Vec<Piece>) -> Result<(), EngineError>,
@@ -196,7 +196,7 @@ impl Cutter<'_> {
     }
 
     /// Names one chunk and adds it to the pieces.
-    pub(super) fn chunk(
+    pub(crate) fn chunk(
         &self,
         bytes: Bytes,
         grant: &Arc<Grant>,

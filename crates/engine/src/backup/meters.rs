@@ -5,16 +5,16 @@ use holdall_meter::{Layer, StageCounters, StageMeter};
 use crate::storing::StoringMeters;
 
 /// One meter for each stage, or for each layer that a stage leans on.
-pub(super) struct Meters {
-    pub(super) walk: StageMeter,
-    pub(super) plan: StageMeter,
-    pub(super) read: StageMeter,
-    pub(super) hash: StageMeter,
-    pub(super) storing: StoringMeters,
+pub(crate) struct Meters {
+    pub(crate) walk: StageMeter,
+    pub(crate) plan: StageMeter,
+    pub(crate) read: StageMeter,
+    pub(crate) hash: StageMeter,
+    pub(crate) storing: StoringMeters,
 }
 
 impl Meters {
-    pub(super) fn new(walkers: usize, readers: usize, sealers: usize, streams: usize) -> Self {
+    pub(crate) fn new(walkers: usize, readers: usize, sealers: usize, streams: usize) -> Self {
         let count = |threads: usize| u32::try_from(threads).unwrap_or(u32::MAX);
         Self {
             walk: StageMeter::new("walk", Layer::SourceMetadata, count(walkers)),
@@ -25,7 +25,7 @@ impl Meters {
         }
     }
 
-    pub(super) fn snapshot(&self) -> Vec<StageCounters> {
+    pub(crate) fn snapshot(&self) -> Vec<StageCounters> {
         let mut stages =
             [&self.walk, &self.plan, &self.read, &self.hash].map(StageMeter::snapshot).to_vec();
         stages.extend(self.storing.snapshot());

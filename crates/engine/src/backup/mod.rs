@@ -12,13 +12,13 @@
 
 mod changes;
 mod compare_with_parent;
-mod content;
+pub(crate) mod content;
 mod count;
 mod describe;
 mod file_data;
 mod job;
 mod listed;
-mod meters;
+pub(crate) mod meters;
 mod options;
 mod own_repository;
 mod parents;

@@ -38,6 +38,7 @@ use crate::records::snapshots::snapshots;
 use crate::{EngineError, Run, Snapshot, UnlockedRepository};
 use known::Known;
 use plan::Before;
+pub(crate) use plan::NodesWhileRunning;
 
 /// How to copy.
 #[derive(Debug, Clone)]

@@ -29,15 +29,21 @@ impl<'a> Reading<'a> {
     fn nodes(&self) -> NodesWhileRunning<'a> {
         let cache = SharedNodeCache::clone(self.cache);
         let nodes = Nodes::with_cache(self.access, self.session, cache);
-        NodesWhileRunning { nodes, shared: self.shared, meter: self.meter }
+        NodesWhileRunning::new(nodes, self.shared, self.meter)
     }
 }
 
 /// Nodes that are given only while the run goes on, so that whatever reads them ends soon after it.
-pub(super) struct NodesWhileRunning<'a> {
+pub(crate) struct NodesWhileRunning<'a> {
     nodes: Nodes,
     shared: &'a Shared<'a>,
     meter: &'a StageMeter,
+}
+
+impl<'a> NodesWhileRunning<'a> {
+    pub(crate) fn new(nodes: Nodes, shared: &'a Shared<'a>, meter: &'a StageMeter) -> Self {
+        Self { nodes, shared, meter }
+    }
 }
 
 impl NodeSource for NodesWhileRunning<'_> {

@@ -1,0 +1,165 @@
+//! A repository of restic: opened with its password, and its snapshots.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use holdall_engine::{ForeignSnapshot, plain_path};
+use rustic_core::repofile::SnapshotFile;
+use rustic_core::{
+    Credentials, Id, IndexedFullStatus, Repository, RepositoryBackends, RepositoryOptions,
+    RusticError,
+};
+
+use crate::directory::Directory;
+use crate::tree::ResticTree;
+use crate::{ImportError, ResticSnapshot};
+
+/// A repository with its whole index in memory: about 60 bytes a blob.
+pub(crate) type Indexed = Repository<IndexedFullStatus>;
+
+/// A repository of restic, open to be read.
+pub struct ResticRepository {
+    path: PathBuf,
+    repository: Arc<Indexed>,
+}
+
+impl ResticRepository {
+    /// Looks whether a repository is there, before a password is asked for.
+    ///
+    /// # Errors
+    /// [`ImportError::NoRepository`].
+    pub fn check(path: &Path) -> Result<(), ImportError> {
+        let none = |reason: String| ImportError::NoRepository { path: path.to_owned(), reason };
+        match path.join("config").metadata() {
+            Ok(_) if path.join("keys").is_dir() => Ok(()),
+            Ok(_) => Err(none("no repository of restic is there: it has no folder `keys`".into())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(none("no repository of restic is there: it has no file `config`".into()))
+            }
+            Err(error) => Err(none(error.to_string())),
+        }
+    }
+
+    /// Opens the repository in that directory and reads its index.
+    ///
+    /// # Errors
+    /// [`ImportError`].
+    pub fn open(path: &Path, password: &str) -> Result<Self, ImportError> {
+        Self::check(path)?;
+        let damaged = |error: Box<RusticError>| match error.is_incorrect_password() {
+            true => ImportError::WrongPassword { path: path.to_owned() },
+            false => damaged(path, &error),
+        };
+        let backends = RepositoryBackends::new(Arc::new(Directory::new(path)), None);
+        // Its cache would be one of a program that is not there.
+        let options = RepositoryOptions::default().no_cache(true);
+        let opened = Repository::new(&options, &backends).map_err(damaged)?;
+        let opened = opened.open(&Credentials::password(password)).map_err(damaged)?;
+        let repository = Arc::new(opened.to_indexed().map_err(damaged)?);
+        Ok(Self { path: path.to_owned(), repository })
+    }
+
+    /// All its snapshots, oldest first.
+    ///
+    /// # Errors
+    /// [`ImportError::Damaged`] if one cannot be read.
+    pub fn snapshots(&self) -> Result<Vec<ResticSnapshot>, ImportError> {
+        let files = self.repository.get_all_snapshots();
+        let files = files.map_err(|error| damaged(&self.path, &error))?;
+        let mut snapshots: Vec<_> = files.iter().map(snapshot).collect();
+        snapshots.sort_by_key(|snapshot| (snapshot.foreign.taken_ns, snapshot.foreign.id));
+        Ok(snapshots)
+    }
+
+    /// What walks the tree of a snapshot, and says what is as in `base`.
+    pub fn tree(&self, snapshot: &ResticSnapshot, base: Option<&ResticSnapshot>) -> ResticTree {
+        let base = base.map(|base| base.tree);
+        ResticTree::new(Arc::clone(&self.repository), snapshot.tree, base)
+    }
+}
+
+fn snapshot(file: &SnapshotFile) -> ResticSnapshot {
+    let taken_ns = file.time.timestamp().as_nanosecond();
+    let mut paths: Vec<_> = file.paths.iter().map(|path| absolute(path)).collect();
+    paths.sort();
+    paths.dedup();
+    if paths.is_empty() {
+        paths.push(b"/".to_vec());
+    }
+    let foreign = ForeignSnapshot {
+        id: bytes_of(&file.id),
+        taken_ns: i64::try_from(taken_ns).unwrap_or_default(),
+        host: file.hostname.clone(),
+        user: file.username.clone(),
+        paths,
+        tags: file.tags.iter().filter(|tag| !tag.is_empty()).cloned().collect(),
+    };
+    let original = file.original.map(|id| bytes_of(&id));
+    ResticSnapshot { foreign, original, tree: bytes_of(&file.tree) }
+}
+
+/// A path as restic recorded it, in a plain form: `C:\Users` is `/C/Users`, as its tree has it.
+fn absolute(path: &str) -> Vec<u8> {
+    let mut path = path.to_owned();
+    if let [drive, b':', ..] = path.as_bytes()
+        && drive.is_ascii_alphabetic()
+    {
+        path = path.replace('\\', "/");
+        path.remove(1);
+    }
+    plain_path(path.as_bytes())
+}
+
+/// The bytes of an id, which only says its digits.
+fn bytes_of(id: &Id) -> [u8; 32] {
+    let digits = id.to_hex();
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        let digit = |digit: &u8| (*digit as char).to_digit(16).unwrap_or_default() as u8;
+        *byte = pair.iter().fold(0, |byte, next| byte << 4 | digit(next));
+    }
+    bytes
+}
+
+fn damaged(path: &Path, error: &RusticError) -> ImportError {
+    ImportError::Damaged { path: path.to_owned(), reason: reason(error) }
+}
+
+/// An error of the library in one line: its own sentence, and what lies at the bottom of it.
+pub(crate) fn reason(error: &RusticError) -> String {
+    let words = |error: &RusticError| {
+        let told = error.display_log();
+        let told = told.strip_prefix("Error: ").unwrap_or(&told);
+        told.split(" (kind: ").next().unwrap_or(told).trim().to_owned()
+    };
+    let inner = |cause: &(dyn Error + 'static)| {
+        let boxed = cause.downcast_ref::<Box<RusticError>>().map(|boxed| words(boxed));
+        boxed.or_else(|| cause.downcast_ref::<RusticError>().map(words))
+    };
+    let mut cause = error.source();
+    let mut told = vec![words(error)];
+    while let Some(next) = cause {
+        told.push(inner(next).unwrap_or_else(|| next.to_string()));
+        cause = next.source();
+    }
+    told.dedup();
+    told.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_windows_is_where_the_tree_has_it() {
+        for (path, plain) in [
+            ("/home/ada/", &b"/home/ada"[..]),
+            ("C:\\Users\\ada", b"/C/Users/ada"),
+            ("/c:\\x", b"/c:\\x"),
+            ("/", b"/"),
+        ] {
+            assert_eq!(absolute(path), plain, "{path}");
+        }
+    }
+}

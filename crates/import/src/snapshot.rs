@@ -1,0 +1,21 @@
+//! A snapshot of restic, as far as its file says it.
+
+use holdall_engine::ForeignSnapshot;
+
+/// A snapshot of restic.
+#[derive(Debug, Clone)]
+pub struct ResticSnapshot {
+    /// What is imported of it.
+    pub foreign: ForeignSnapshot,
+    /// The id that it had before restic changed its tags, rewrote it or copied it from another repository.
+    pub original: Option<[u8; 32]>,
+    /// The id of its tree.
+    pub(crate) tree: [u8; 32],
+}
+
+impl ResticSnapshot {
+    /// Its id as restic writes it: 64 digits.
+    pub fn hex_id(&self) -> String {
+        self.foreign.id.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

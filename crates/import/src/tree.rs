@@ -1,0 +1,132 @@
+//! Walking restic's trees, a folder at a time, beside those of an earlier snapshot.
+//!
+//! Each folder is a blob with its nodes; folders with the same id are the same with everything below them.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use holdall_engine::{EngineError, Entries, EntryKind, ForeignTree, Found, FoundContent, PathKey};
+use rustic_core::repofile::{Node, Tree};
+use rustic_core::{Id, RusticError, TreeId};
+
+use crate::content::Content;
+use crate::node;
+use crate::repository::{Indexed, reason};
+
+/// The most folders within each other: paths have 64 KiB, and each takes memory while it is walked.
+const MAX_DEPTH: usize = 4096;
+
+/// The tree of a snapshot.
+pub struct ResticTree {
+    repository: Arc<Indexed>,
+    root: TreeId,
+    base: Option<TreeId>,
+}
+
+/// A folder that is being walked.
+struct Folder {
+    path: PathKey,
+    /// Its nodes that were not handed over, the next one last.
+    nodes: Vec<(Vec<u8>, Node)>,
+    /// Those of the same folder in the earlier snapshot.
+    before: HashMap<Vec<u8>, Node>,
+}
+
+impl ResticTree {
+    pub(crate) fn new(repository: Arc<Indexed>, root: [u8; 32], base: Option<[u8; 32]>) -> Self {
+        let id = |bytes| TreeId::from(Id::new(bytes));
+        Self { repository, root: id(root), base: base.map(id) }
+    }
+
+    fn tree(&self, id: &TreeId) -> Result<Tree, Box<RusticError>> {
+        self.repository.get_tree(id)
+    }
+
+    /// Reads a folder. What the earlier snapshot has there is only of use, and nothing without it is wrong.
+    fn folder(
+        &self,
+        path: PathKey,
+        id: &TreeId,
+        before: Option<&TreeId>,
+    ) -> Result<Folder, Box<RusticError>> {
+        let mut nodes: Vec<_> = named(self.tree(id)?).collect();
+        nodes.sort_by(|(left, _), (right, _)| right.cmp(left));
+        let before = before.and_then(|id| self.tree(id).ok());
+        let before = before.map(|tree| named(tree).collect()).unwrap_or_default();
+        Ok(Folder { path, nodes, before })
+    }
+
+    /// Hands one node over; the folder that it is, if that has to be walked.
+    fn node(
+        &self,
+        entries: &mut Entries<'_>,
+        path: PathKey,
+        node: Node,
+        before: Option<Node>,
+    ) -> Result<Option<Folder>, EngineError> {
+        if before.as_ref() == Some(&node) && entries.keep(&path)? {
+            return Ok(None);
+        }
+        let blobs = node.content.clone().unwrap_or_default();
+        let is_as_before = before.as_ref().is_some_and(|before| {
+            before.is_file() && before.content.clone().unwrap_or_default() == blobs
+        });
+        let entry = node::entry(&node);
+        let content = (entry.kind == EntryKind::File).then(|| FoundContent {
+            bytes: Box::new(Content::new(Arc::clone(&self.repository), blobs)),
+            is_as_before,
+        });
+        let (attributes, linked) = (node::attributes(&node.meta), node::linked(&node));
+        entries.put(path.clone(), Found { entry, attributes, linked, content })?;
+        let Some(subtree) = node.subtree.filter(|_| node.is_dir()) else { return Ok(None) };
+        let before = before.and_then(|before| before.subtree);
+        match self.folder(path.clone(), &subtree, before.as_ref()) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) => {
+                let what = format!("what is in it is not imported: {}", reason(&error));
+                entries.problem(&path, what);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl ForeignTree for ResticTree {
+    fn walk(&mut self, entries: &mut Entries<'_>) -> Result<(), EngineError> {
+        let root = self.folder(PathKey::root(), &self.root, self.base.as_ref());
+        let root = root.map_err(|error| EngineError::damaged("its tree", reason(&error)))?;
+        let mut folders = vec![root];
+        while let Some(folder) = folders.last_mut() {
+            let Some((name, node)) = folder.nodes.pop() else {
+                folders.pop();
+                continue;
+            };
+            let path = match folder.path.child(&name) {
+                Ok(path) => path,
+                Err(error) => {
+                    let name = String::from_utf8_lossy(&name);
+                    entries.problem(&folder.path, format!("{name:?} in it is not imported: {error}"));
+                    continue;
+                }
+            };
+            let before = folder.before.remove(&name);
+            let is_deep = folders.len() >= MAX_DEPTH;
+            match self.node(entries, path, node, before)? {
+                Some(folder) if is_deep => {
+                    entries.problem(&folder.path, "what is in it is not imported: too many folders");
+                }
+                Some(folder) => folders.push(folder),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nodes with their names, which restic escapes.
+fn named(tree: Tree) -> impl Iterator<Item = (Vec<u8>, Node)> {
+    let name = |node: &Node| OsStr::as_bytes(&node.name()).to_vec();
+    tree.nodes.into_iter().map(move |node| (name(&node), node))
+}
