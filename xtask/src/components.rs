@@ -13,7 +13,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 32] = [
+const COMPONENTS: [Component; 33] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -46,6 +46,7 @@ const COMPONENTS: [Component; 32] = [
     Component { program: "pg_ctlcluster", package: "postgresql" },
     Component { program: "mariadbd", package: "mariadb-server" },
     Component { program: "sqlite3", package: "sqlite3" },
+    Component { program: "restic", package: "restic" },
 ];
 
 /// A module of the system's Python that tests import, and the Debian package that has it.

@@ -76,6 +76,11 @@ impl GlobalArgs {
     pub(crate) fn output(&self) -> Output {
         Output::new(self.json, self.quiet, self.verbose, self.no_color)
     }
+
+    /// The file that `--password-file` names, which is not the repository's then.
+    pub(crate) fn take_password_file(&mut self) -> Option<PathBuf> {
+        self.password_file.take()
+    }
 }
 
 /// Says where a machine can be kept whose user may not write where it would be.

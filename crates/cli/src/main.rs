@@ -65,6 +65,7 @@ fn read_arguments() -> Result<(Cli, ArgMatches), clap::Error> {
     let mut cli = Cli::from_arg_matches(&matches)?;
     cli.global.is_repository_typed =
         matches.value_source(parts::REPOSITORY) == Some(ValueSource::CommandLine);
+    cli.command.take_own(&mut cli.global);
     Ok((cli, matches))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use holdall_engine::{Entries, EngineError, ForeignTree};
+use holdall_engine::{EngineError, Entries, ForeignTree};
 
 use crate::{ImportError, ResticSnapshot};
 

@@ -41,7 +41,9 @@ pub(crate) fn entry(node: &Node) -> Entry {
 /// Names and values of a node's extended attributes.
 pub(crate) fn attributes(meta: &Metadata) -> Vec<(Vec<u8>, Vec<u8>)> {
     let pairs = meta.extended_attributes.iter();
-    pairs.map(|one| (one.name.clone().into_bytes(), one.value.clone().unwrap_or_default())).collect()
+    pairs
+        .map(|one| (one.name.clone().into_bytes(), one.value.clone().unwrap_or_default()))
+        .collect()
 }
 
 /// Device and inode of what has more than one name.

@@ -107,7 +107,8 @@ impl ForeignTree for ResticTree {
                 Ok(path) => path,
                 Err(error) => {
                     let name = String::from_utf8_lossy(&name);
-                    entries.problem(&folder.path, format!("{name:?} in it is not imported: {error}"));
+                    entries
+                        .problem(&folder.path, format!("{name:?} in it is not imported: {error}"));
                     continue;
                 }
             };
@@ -115,7 +116,8 @@ impl ForeignTree for ResticTree {
             let is_deep = folders.len() >= MAX_DEPTH;
             match self.node(entries, path, node, before)? {
                 Some(folder) if is_deep => {
-                    entries.problem(&folder.path, "what is in it is not imported: too many folders");
+                    entries
+                        .problem(&folder.path, "what is in it is not imported: too many folders");
                 }
                 Some(folder) => folders.push(folder),
                 None => {}

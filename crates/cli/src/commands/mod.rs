@@ -15,6 +15,7 @@ mod erase;
 mod find;
 mod forget;
 mod history;
+mod import;
 mod init;
 pub(crate) mod invite;
 mod key;
@@ -41,7 +42,7 @@ mod work_folder;
 use anyhow::Result;
 use clap::Subcommand;
 
-use crate::app::App;
+use crate::app::{App, GlobalArgs};
 use crate::exit::Exit;
 
 /// What to do.
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Key(key::Args),
     Check(check::Args),
     Copy(copy::Args),
+    Import(Box<import::Args>),
     Forget(Box<forget::Args>),
     Prune(prune::Args),
     Compact(compact::Args),
@@ -105,6 +107,13 @@ impl Command {
         }
     }
 
+    /// Takes what is said of every command and means something else with this one.
+    pub(crate) fn take_own(&mut self, global: &mut GlobalArgs) {
+        if let Self::Import(args) = self {
+            args.take_password(global);
+        }
+    }
+
     /// Does it.
     ///
     /// # Errors
@@ -135,6 +144,7 @@ impl Command {
             Self::Key(args) => key::run(&args, app),
             Self::Check(args) => check::run(&args, app),
             Self::Copy(args) => copy::run(&args, app),
+            Self::Import(args) => import::run(&args, app),
             Self::Forget(args) => forget::run(&args, app),
             Self::Prune(args) => prune::run(&args, app),
             Self::Compact(args) => compact::run(&args, app),

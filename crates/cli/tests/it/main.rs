@@ -53,6 +53,7 @@ mod help;
 mod hints;
 mod histories;
 mod house;
+mod importing;
 mod in_place;
 mod interrupt;
 mod journeys;

@@ -77,7 +77,10 @@ impl<'a> Importer<'a> {
 
     /// The snapshot as which the other one of that id was imported.
     pub fn imported(&self, id: &[u8; 32]) -> Option<RecordHash> {
-        self.there.iter().find(|there| there.origin == *id && !there.is_checkpoint).map(|one| one.id)
+        self.there
+            .iter()
+            .find(|there| there.origin == *id && !there.is_checkpoint)
+            .map(|one| one.id)
     }
 
     /// Whether the one of that id was imported by this machine, with all that it has: the next can say what is as in it.
@@ -139,9 +142,8 @@ impl<'a> Importer<'a> {
         let begun = Instant::now();
         self.destination.take_traffic();
         // A checkpoint of this import that was cut short keeps what it has stored.
-        let is_cut = |there: &&There| {
-            there.is_own && there.is_checkpoint && there.origin == snapshot.id
-        };
+        let is_cut =
+            |there: &&There| there.is_own && there.is_checkpoint && there.origin == snapshot.id;
         let cut = self.there.iter().rfind(is_cut).map(|there| there.id);
         let parents = cut.into_iter().chain(before.map(|(id, _)| id)).collect();
         let summary = self.attempt(snapshot, before.map(|(_, root)| root), parents, tree, run)?;

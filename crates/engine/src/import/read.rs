@@ -103,9 +103,8 @@ impl<'a> JobReader<'a> {
     /// Reads what belongs to an entry; nothing for what cannot be read.
     fn entry(&mut self, path: &PathKey, found: Found) -> Result<Option<Entry>, EngineError> {
         let Found { mut entry, attributes, linked, content } = found;
-        entry.hardlink = linked.map(|(device, inode)| {
-            self.reading.keys.hardlink_group(&device.to_le_bytes(), inode)
-        });
+        entry.hardlink = linked
+            .map(|(device, inode)| self.reading.keys.hardlink_group(&device.to_le_bytes(), inode));
         if let Err(error) = self.attributes(&mut entry, attributes)? {
             self.reading.shared.left_out(path, "its attributes were not imported", &error)?;
         }

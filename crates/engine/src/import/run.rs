@@ -9,10 +9,10 @@ use holdall_format::{ObjectId, RecordHash};
 use holdall_protocol::{SessionGrant, SessionPurpose};
 use holdall_tree::{Chunker, Cursor};
 
+use super::Importer;
 use super::entries::Entries;
 use super::foreign::{ForeignSnapshot, ForeignTree};
 use super::read::{Reader, Reading};
-use super::Importer;
 use crate::backup::meters::Meters;
 use crate::backup::series_of;
 use crate::blocks::{Nodes, SharedNodeCache};
@@ -73,8 +73,11 @@ impl Importer<'_> {
         let reading = self.reading(&shared, &meters, &readers);
         let storing = self.storing(grant, &shared, &meters.storing);
         let before = before.map(|root| {
-            let nodes =
-                Nodes::with_cache(self.destination, grant.session, SharedNodeCache::clone(&self.cache));
+            let nodes = Nodes::with_cache(
+                self.destination,
+                grant.session,
+                SharedNodeCache::clone(&self.cache),
+            );
             let nodes = NodesWhileRunning::new(nodes, &shared, &meters.plan);
             Cursor::new(nodes, root).noting_visited()
         });

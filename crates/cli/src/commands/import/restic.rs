@@ -1,0 +1,288 @@
+//! `holdall import restic`.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Result;
+use holdall_diagnosis::{Forecast, UsageCounters};
+use holdall_engine::{Copied, CopyOptions, CopySummary, Importer, UnlockedRepository};
+use holdall_format::RecordHash;
+use holdall_import::{ImportError, ResticRepository, ResticSnapshot};
+use holdall_state::Receipts;
+
+use super::report::{self, Sums};
+use crate::app::{App, GlobalArgs};
+use crate::commands::backup::{cores, tell_lost};
+use crate::config::PasswordSettings;
+use crate::exit::{self, Exit, Refusal};
+use crate::opening::connection::Connection;
+use crate::opening::open;
+use crate::report::audits;
+use crate::secrets::password::{FROM_PASSWORD, Passwords};
+use crate::terminal::output::{Output, count};
+use crate::terminal::progress::watched;
+
+/// Imports the snapshots of a repository of restic
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example: holdall import restic /mnt/old/restic --password-file restic.txt -r /mnt/disk
+
+All snapshots are imported, oldest first, or those that --snapshot names. Each keeps its date, host, user, paths and tags, \
+and rules count it by its date, as they count copies. What was imported before is not imported again, so the same command \
+later imports only what is new, and goes on after an import that was cut short. The repository of restic is only read.
+
+--password-file is the password of restic's repository here. That of the own one comes from where it comes otherwise, such \
+as HOLDALL_PASSWORD_FILE. With --from-password-file, or HOLDALL_FROM_PASSWORD_FILE, HOLDALL_FROM_PASSWORD_COMMAND or \
+HOLDALL_FROM_PASSWORD, restic's comes from there, and --password-file is that of the own one.
+
+The repository has to be in a directory. restic copies one from elsewhere with `restic copy`. What of a snapshot cannot be \
+read is told, and the rest of the snapshot imported.
+
+Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), 2 wrong usage, 3 done, but something could not be \
+read in restic's repository, or a receipt not be kept, 10 no such repository, 11 repository in use, 12 wrong password, \
+13 not allowed, 14 server unreachable, 20 damage found: the snapshots that have it were not imported, or the own repository \
+lost one, 130 interrupted")]
+pub(crate) struct Args {
+    /// The repository of restic: a directory
+    #[arg(value_name = "REPO")]
+    repository: PathBuf,
+    /// Reads the password of restic's repository from this file, if --password-file is for the own one
+    #[arg(long, value_name = "FILE")]
+    from_password_file: Option<PathBuf>,
+    /// What --password-file names, if that is for restic's repository
+    #[arg(skip)]
+    password_file: Option<PathBuf>,
+    /// Imports this snapshot alone: the beginning of its id in restic; may be given several times
+    #[arg(long = "snapshot", value_name = "ID")]
+    snapshots: Vec<String>,
+    /// Skips opening each block again before it is sent, a check that finds faulty memory or a faulty processor
+    #[arg(long)]
+    no_self_check: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Args {
+    /// Takes the password that is restic's, unless another place is named for that.
+    pub(super) fn take_password(&mut self, global: &mut GlobalArgs) {
+        let variables =
+            ["_FILE", "_COMMAND", ""].map(|end| format!("{}{end}", FROM_PASSWORD.variable));
+        let is_named =
+            |name: &String| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if self.from_password_file.is_none() && !variables.iter().any(is_named) {
+            self.password_file = global.take_password_file();
+        }
+    }
+
+    fn passwords(&self, app: &App) -> Result<Passwords> {
+        let file = self.from_password_file.as_deref().or(self.password_file.as_deref());
+        Passwords::new(FROM_PASSWORD, file, &PasswordSettings::default(), &app.interrupt)
+    }
+}
+
+pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
+    let begun = Instant::now();
+    // Before a password is asked for.
+    ResticRepository::check(&args.repository).map_err(refused)?;
+    let password = args.passwords(app)?.existing(&args.repository.display().to_string())?;
+    let source = ResticRepository::open(&args.repository, &password).map_err(refused)?;
+    let listed = source.snapshots().map_err(refused)?;
+    let wanted = chosen(&listed, &args.snapshots)?;
+    let destination = open::access_with(app, args.connection.patience())?;
+    args.connection.tell_idle_limit(app);
+    tell_lost(app, &destination);
+    let options = CopyOptions {
+        streams: args.connection.streams(),
+        self_check: !args.no_self_check,
+        cores: cores(),
+        ..CopyOptions::default()
+    };
+    let mut importing = Importing {
+        app,
+        place: &args.repository,
+        source: &source,
+        listed: &listed,
+        destination: &destination,
+        importer: Importer::new(&destination, options)?,
+        sums: Sums::default(),
+        unsaid: None,
+        is_incomplete: false,
+    };
+    wanted.into_iter().try_for_each(|snapshot| importing.import(snapshot))?;
+    importing.sums.total_duration = begun.elapsed().as_secs_f64();
+    let exit = importing.end()?;
+    audits::tell(app, &destination);
+    Ok(exit)
+}
+
+/// The snapshots with ids that begin so; all, if none is named.
+fn chosen<'a>(
+    listed: &'a [ResticSnapshot],
+    named: &[String],
+) -> Result<Vec<&'a ResticSnapshot>, Refusal> {
+    if named.is_empty() {
+        return Ok(listed.iter().collect());
+    }
+    for name in named {
+        let fitting = listed.iter().filter(|one| one.hex_id().starts_with(&**name)).count();
+        let reason = match fitting {
+            1 if !name.is_empty() => continue,
+            0 => "none has an id that begins so".to_owned(),
+            _ => format!("{} have an id that begins so", count(fitting as u64)),
+        };
+        return Err(Refusal::new(Exit::Failed, format!("no snapshot {name} of restic: {reason}"))
+            .hint("`restic snapshots` lists them with their ids"));
+    }
+    let is_named = |one: &&ResticSnapshot| {
+        let id = one.hex_id();
+        named.iter().any(|name| id.starts_with(&**name))
+    };
+    Ok(listed.iter().filter(is_named).collect())
+}
+
+/// Says what to do about what keeps restic's repository from being read.
+fn refused(error: ImportError) -> anyhow::Error {
+    let (exit, hint) = match &error {
+        ImportError::NotBuilt => {
+            (Exit::Failed, "build it with `--features import`, or take the packaged one")
+        }
+        ImportError::NoRepository { .. } => (
+            Exit::NoRepository,
+            "name the directory that `restic init` made; one that is elsewhere can be copied with `restic copy`",
+        ),
+        ImportError::WrongPassword { .. } => (
+            Exit::WrongKey,
+            "check restic's password (--password-file, --from-password-file, HOLDALL_FROM_PASSWORD)",
+        ),
+        ImportError::Damaged { .. } => (
+            Exit::Damage,
+            "`restic check` finds out what is affected, and `restic rebuild-index` makes its index anew",
+        ),
+        _ => return error.into(),
+    };
+    Refusal::new(exit, error.to_string()).hint(hint).into()
+}
+
+struct Importing<'a> {
+    app: &'a App,
+    /// restic's repository.
+    place: &'a Path,
+    source: &'a ResticRepository,
+    /// All snapshots of restic.
+    listed: &'a [ResticSnapshot],
+    destination: &'a UnlockedRepository,
+    importer: Importer<'a>,
+    sums: Sums,
+    /// Why something could not be said: what is left to import is imported all the same.
+    unsaid: Option<anyhow::Error>,
+    /// Whether something could not be read, or a receipt not be kept.
+    is_incomplete: bool,
+}
+
+impl<'a> Importing<'a> {
+    /// Imports one snapshot. One that cannot be read at all is told and counted.
+    fn import(&mut self, snapshot: &ResticSnapshot) -> Result<()> {
+        if let Some(done) = self.imported(snapshot) {
+            self.told_before(snapshot, &done);
+            return Ok(());
+        }
+        let run = self.app.run();
+        let before = UsageCounters::now(&run);
+        let (source, base) = (self.source, self.base(snapshot));
+        let tree = |with_base: bool| source.tree(snapshot, base.filter(|_| with_base));
+        let base_id = base.map(|base| base.foreign.id);
+        let imported = watched(&self.app.output, &run, Forecast::typical, || {
+            self.importer.import(&snapshot.foreign, base_id, tree, &run)
+        });
+        let usage = UsageCounters::now(&run).since(&before);
+        let problems = run.take_problems();
+        let told = problems.iter().try_for_each(|problem| self.app.output.problem(problem));
+        self.say(|_| told.map_err(Into::into));
+        match imported {
+            Ok(Copied::Before(id)) => self.told_before(snapshot, &id),
+            Ok(Copied::Now(summary)) => {
+                let errors = run.problem_count();
+                self.is_incomplete |= errors > 0;
+                self.remember(&summary);
+                self.sums.add(&summary, errors);
+                self.say(|output| report::told(output, snapshot, &summary, errors, &usage));
+            }
+            Err(error) => {
+                let what = format!("snapshot {} of restic was not imported", short(snapshot));
+                let error = anyhow::Error::from(error).context(what);
+                if exit::exit_of(&error) != Exit::Damage {
+                    return Err(error);
+                }
+                self.sums.errors += 1;
+                let hint = format!(
+                    "`restic check -r {}` finds out what is affected",
+                    self.place.display()
+                );
+                self.app.output.failure(&error, Exit::Damage.code(), Some(&hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// As what it was imported, also if restic gave it another id since, as it does when its tags change.
+    fn imported(&self, snapshot: &ResticSnapshot) -> Option<RecordHash> {
+        let original = snapshot
+            .original
+            .filter(|original| self.listed.iter().all(|listed| listed.foreign.id != *original));
+        let ids = [Some(snapshot.foreign.id), original];
+        ids.into_iter().flatten().find_map(|id| self.importer.imported(&id))
+    }
+
+    /// What was imported of the same paths and is nearest in time.
+    fn base(&self, snapshot: &ResticSnapshot) -> Option<&'a ResticSnapshot> {
+        let of = |one: &ResticSnapshot| (one.foreign.host.clone(), one.foreign.paths.clone());
+        let fits = |one: &&'a ResticSnapshot| {
+            of(one) == of(snapshot) && self.importer.is_base(&one.foreign.id)
+        };
+        let away =
+            |one: &&'a ResticSnapshot| one.foreign.taken_ns.abs_diff(snapshot.foreign.taken_ns);
+        self.listed.iter().filter(fits).min_by_key(away)
+    }
+
+    fn remember(&mut self, summary: &CopySummary) {
+        let receipts = Receipts::in_state(&self.app.folders.state);
+        if let Err(error) = receipts.remember(self.destination, &summary.stored_record) {
+            let what = "the snapshot was imported, but its receipt could not be kept";
+            let error = anyhow::Error::from(error).context(what);
+            self.app.output.failure(&error, Exit::Incomplete.code(), None);
+            self.is_incomplete = true;
+        }
+    }
+
+    fn told_before(&mut self, snapshot: &ResticSnapshot, id: &RecordHash) {
+        self.sums.already_imported += 1;
+        self.say(|output| report::told_before(output, snapshot, id));
+    }
+
+    /// Says something, unless that failed before.
+    fn say(&mut self, say: impl FnOnce(&Output) -> Result<()>) {
+        if self.unsaid.is_none() {
+            self.unsaid = say(&self.app.output).err();
+        }
+    }
+
+    /// Says what was done altogether.
+    fn end(mut self) -> Result<Exit> {
+        let sums = std::mem::take(&mut self.sums);
+        self.say(|output| report::summary(output, &sums));
+        if sums.imported > 0 && !self.destination.is_in_directory() {
+            self.app.output.note(report::KEPT_BY_A_SERVER);
+        }
+        match self.unsaid {
+            _ if sums.errors > 0 => Ok(Exit::Damage),
+            Some(error) => Err(error),
+            None if self.is_incomplete => Ok(Exit::Incomplete),
+            None => Ok(Exit::Done),
+        }
+    }
+}
+
+/// An id as restic shows it.
+fn short(snapshot: &ResticSnapshot) -> String {
+    snapshot.hex_id().chars().take(8).collect()
+}
