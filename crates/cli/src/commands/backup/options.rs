@@ -67,6 +67,8 @@ impl Args {
             ));
         }
         options.sources.clone_from(&taken.sources);
+        // They are about what is there now.
+        options.changes = None;
         Ok(Some(taken))
     }
 
