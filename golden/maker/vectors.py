@@ -265,23 +265,29 @@ def words() -> dict[str, bytes]:
     }
 
 
-def leaf(id: bytes, fingerprint: bytes, dirs: int) -> bytes:
-    """A leaf as the cache of leaves has it."""
-    known = fingerprint + struct.pack("<I", dirs)
-    return id[:16] + known + blake3.keyed(LEAF_KEY, id + known)[:12]
+def check(data: bytes) -> bytes:
+    """What the cache of leaves has behind what only holdall writes."""
+    return blake3.keyed(blake3.keyed(LEAF_KEY, b"check"), data)[:16]
+
+
+def leaves(*numbers: int) -> bytes:
+    """A cache of leaves, with one directory in its list."""
+    clear, listed = b"hldleaf2" + SERIES_ROOT + struct.pack("<I", 4), b"a\0b/"
+    known = [ids(n)[:16] + bytes([n]) * 16 + struct.pack("<I", n) for n in numbers]
+    block = b"".join(known)
+    counted = struct.pack("<I", len(numbers)) + block + check(block)
+    return clear + check(clear + listed) + counted + listed
 
 
 def caches() -> dict[str, bytes]:
     """The caches of a client."""
     table = struct.pack("<I", 1) + ids(0xC1)
     block = header(table) + table + bytes(100)
-    wanted = (0xB1, 0xB2, 0xC1)
-    leaves = b"".join(leaf(ids(number), bytes([number]) * 16, number) for number in wanted)
     records = b"".join(struct.pack("<QI", at, 6) + b"stored" for at in (3, 7))
     remembered = b"".join(ids(number, 9) + struct.pack("<I", 1000) for number in (1, 2, 3))
     return {
         "nodes": frames(block, block),
-        "leaves": b"hldleaf2" + SERIES_ROOT + blake3.keyed(LEAF_KEY, SERIES_ROOT)[:12] + leaves,
+        "leaves": leaves(0xB1, 0xB2, 0xC1),
         "records": b"hldrecs1" + records,
         "blocks": b"hldblks1" + struct.pack("<qQQ", 5, 1, 0) + remembered,
     }

@@ -58,8 +58,8 @@ pub struct WholeLeaf {
     pub id: ObjectId,
     /// Its first path.
     pub first: PathKey,
-    /// Its last path, or an earlier one of it where the last is not known.
-    pub last: PathKey,
+    /// Its last path; nothing where that is not known, and what comes next is only compared with the first.
+    pub last: Option<PathKey>,
     /// Its entries.
     pub items: u64,
     /// Bytes of its files.
@@ -143,7 +143,7 @@ impl TreeBuilder {
             let open = self.close_leaf();
             self.add_child(1, open, sink)?;
         }
-        self.leaf.last = leaf.last;
+        self.leaf.last.copy_from(leaf.last.as_ref().unwrap_or(&leaf.first));
         self.after_whole = true;
         let WholeLeaf { id, first, items, bytes, .. } = leaf;
         self.add_child(1, Closed { id, node: None, first, levels, items, bytes }, sink)

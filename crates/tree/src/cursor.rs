@@ -66,14 +66,14 @@ pub struct LeafAhead {
 }
 
 /// A leaf that a cursor stands before, and where it lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeafBetween {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafBetween<'a> {
     /// Its first path.
-    pub first: PathKey,
+    pub first: &'a PathKey,
     /// The leaf.
     pub ahead: LeafAhead,
     /// The first path of the leaf behind it.
-    pub next: PathKey,
+    pub next: &'a PathKey,
 }
 
 /// Where a cursor stands.
@@ -197,25 +197,22 @@ impl<S: NodeSource> Cursor<S> {
     pub fn leaf_before(
         &mut self,
         end: Option<&[u8]>,
-    ) -> Result<Option<LeafBetween>, TreeError<S::Error>> {
+    ) -> Result<Option<LeafBetween<'_>>, TreeError<S::Error>> {
         let is_before = |path: &PathKey| end.is_none_or(|end| path.as_bytes() < end);
         loop {
-            let level = match self.settle()? {
-                Place::Node { first, level, .. } if is_before(first) => level,
+            match self.settle()? {
+                Place::Node { first, level, .. } if is_before(first) && level > 0 => {}
+                Place::Node { first, .. } if is_before(first) => break,
                 _ => return Ok(None),
-            };
-            if level > 0 {
-                self.enter()?;
-                continue;
             }
-            let Some((frame, above)) = self.frames.split_last() else { return Ok(None) };
-            let Some(child) = frame.next_child() else { return Ok(None) };
-            let next = frame.children.get(frame.next.saturating_add(1)).map(|next| &next.first);
-            let next = next.or_else(|| upper_of(above)).filter(|next| is_before(next));
-            let Child { first, id, items, bytes } = child.clone();
-            let ahead = LeafAhead { id, items, bytes };
-            return Ok(next.map(|next| LeafBetween { first, ahead, next: next.clone() }));
+            self.enter()?;
         }
+        let Some((frame, above)) = self.frames.split_last() else { return Ok(None) };
+        let Some(Child { first, id, items, bytes }) = frame.next_child() else { return Ok(None) };
+        let next = frame.children.get(frame.next.saturating_add(1)).map(|next| &next.first);
+        let next = next.or_else(|| upper_of(above)).filter(|next| is_before(next));
+        let ahead = LeafAhead { id: *id, items: *items, bytes: *bytes };
+        Ok(next.map(|next| LeafBetween { first, ahead, next }))
     }
 
     /// Steps past the leaf that [`Cursor::leaf_at`] or [`Cursor::leaf_before`] gave, without fetching it.

@@ -27,7 +27,7 @@ use holdall_format::ObjectId;
 /// Where the records begin: behind the leaf's id.
 const RECORDS_START: usize = ObjectId::LEN;
 /// Bytes of what [`Fingerprints::check`] gives.
-pub const CHECK_BYTES: usize = 12;
+pub const CHECK_BYTES: usize = 16;
 /// Bytes of a record without its path.
 const RECORD_FIXED_BYTES: usize = 69;
 
@@ -62,13 +62,16 @@ pub struct KnownLeaf {
 #[derive(Clone)]
 pub struct Fingerprints {
     key: [u8; 32],
+    check_key: [u8; 32],
     boundary: Boundary,
 }
 
 impl Fingerprints {
     /// Fingerprints of trees whose leaves have 2^`leaf_bits` entries on average.
     pub fn new(key: [u8; 32], boundary_key: [u8; 32], leaf_bits: u8) -> Self {
-        Self { key, boundary: Boundary::new(boundary_key, leaf_bits.clamp(1, 8)) }
+        // No record of a leaf is as short, so that the key is never a fingerprint.
+        let check_key = *blake3::keyed_hash(&key, b"check").as_bytes();
+        Self { key, check_key, boundary: Boundary::new(boundary_key, leaf_bits.clamp(1, 8)) }
     }
 
     /// Whether a leaf begins at this path in every tree that has it.
@@ -76,14 +79,9 @@ impl Fingerprints {
         self.boundary.levels_of_path(path.as_bytes()) > 0
     }
 
-    /// What shows that whoever remembered that leaf, or nothing of it, had the key: a cache that was damaged or
-    /// that others wrote has none that fits.
-    pub fn check(&self, leaf: &ObjectId, known: Option<KnownLeaf>) -> [u8; CHECK_BYTES] {
-        // No leaf's record is as short as this, so that no fingerprint is ever a check.
-        let mut bytes = leaf.as_bytes().to_vec();
-        bytes.extend(known.iter().flat_map(|known| *known.fingerprint.as_bytes()));
-        bytes.extend(known.iter().flat_map(|known| known.dirs.to_le_bytes()));
-        let hash = blake3::keyed_hash(&self.key, &bytes);
+    /// What shows that whoever wrote these bytes into a cache had the key.
+    pub fn check(&self, bytes: &[u8]) -> [u8; CHECK_BYTES] {
+        let hash = blake3::keyed_hash(&self.check_key, bytes);
         hash.as_bytes().first_chunk().copied().unwrap_or_default()
     }
 }

@@ -216,7 +216,8 @@ impl<'a> Items<'a> {
         let first = self.held.pop_front().map_or_else(|| last.clone(), |item| item.path);
         self.held.clear();
         self.parents.skip_leaf();
-        let leaf = WholeLeaf { id: ahead.id, first, last, items: ahead.items, bytes: ahead.bytes };
+        let LeafAhead { id, items, bytes } = ahead;
+        let leaf = WholeLeaf { id, first, last: Some(last), items, bytes };
         self.out.adopt(AdoptedLeaf { leaf, known }, self.meters)
     }
 

@@ -129,6 +129,12 @@ impl<'a> Parents<'a> {
         Ok(known.find(&ahead.id).map(|known| (ahead, known)))
     }
 
+    /// The directories of the only parent that have something in them which needs a look in every run; nothing if that
+    /// is not known, or if they are too many.
+    pub(super) fn need_a_look(&self) -> Option<Vec<PathKey>> {
+        self.known.as_ref()?.need_a_look()
+    }
+
     /// Steps to the key `from`: what the only parent has before it is not in the source any more.
     pub(super) fn keep_from(&mut self, from: &[u8]) -> Result<(), EngineError> {
         self.cursors
@@ -143,28 +149,17 @@ impl<'a> Parents<'a> {
     /// be known again, and begins and ends where it does in every tree that has its paths; else an entry.
     pub(super) fn next_kept(&mut self, until: Option<&[u8]>) -> Result<Option<Kept>, EngineError> {
         let [cursor] = &mut self.cursors[..] else { return Ok(None) };
-        let between = cursor.leaf_before(until).map_err(of_parent)?;
-        let kept = match between.and_then(|leaf| self.known_between(leaf)) {
-            Some(leaf) => {
-                self.skip_leaf();
-                return Ok(Some(Kept::Leaf(leaf)));
-            }
-            None => self.next_entry(until)?,
+        let kept = match cursor.leaf_before(until).map_err(of_parent)? {
+            Some(between) => known_between(&between, self.known.as_mut(), &self.fingerprints),
+            None => None,
         };
+        if let Some(leaf) = kept {
+            self.skip_leaf();
+            return Ok(Some(Kept::Leaf(leaf)));
+        }
+        let kept = self.next_entry(until)?;
         self.note_nodes();
         Ok(kept)
-    }
-
-    fn known_between(&mut self, leaf: LeafBetween) -> Option<AdoptedLeaf> {
-        let LeafBetween { first, ahead, next } = leaf;
-        let known = self.known.as_mut()?.find(&ahead.id)?;
-        let starts_leaf = |path| self.fingerprints.starts_leaf(path);
-        let LeafAhead { id, items, bytes } = ahead;
-        let is_whole = starts_leaf(&first) && starts_leaf(&next);
-        // Its last path, only the leaf itself has.
-        let last = first.clone();
-        let leaf = WholeLeaf { id, first, last, items, bytes };
-        is_whole.then_some(AdoptedLeaf { leaf, known })
     }
 
     fn next_entry(&mut self, until: Option<&[u8]>) -> Result<Option<Kept>, EngineError> {
@@ -243,6 +238,21 @@ impl<'a> Parents<'a> {
             self.shared.note_parents(&cursor.take_visited());
         }
     }
+}
+
+/// A leaf as it is taken over, if it can be known again, and begins and ends where it does in every tree that has its
+/// paths and the one behind them.
+fn known_between(
+    leaf: &LeafBetween<'_>,
+    known: Option<&mut KnownLeaves>,
+    fingerprints: &Fingerprints,
+) -> Option<AdoptedLeaf> {
+    let LeafBetween { first, ahead: LeafAhead { id, items, bytes }, next } = *leaf;
+    let known = known?.find(&id)?;
+    let is_whole = fingerprints.starts_leaf(first) && fingerprints.starts_leaf(next);
+    // Its last path, only the leaf itself has.
+    let leaf = WholeLeaf { id, first: first.clone(), last: None, items, bytes };
+    is_whole.then_some(AdoptedLeaf { leaf, known })
 }
 
 /// Says that it is the parent which is damaged, if anything is.

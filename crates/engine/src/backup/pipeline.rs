@@ -369,7 +369,8 @@ impl<'a> Stages<'a> {
         }
         let mut places = Places::new(changes, &self.options.sources)?;
         places.add_mounts(&reading.mounts, &self.options.sources)?;
-        places.add_unsettled(parents, &self.shared)?;
+        let need_a_look = parents.need_a_look().ok_or(FullWalk::TooMany)?;
+        need_a_look.iter().for_each(|directory| places.add(directory, false));
         Ok(places)
     }
 

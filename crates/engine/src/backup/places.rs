@@ -17,16 +17,10 @@ use holdall_tree::PathKey;
 use super::changes::Changes;
 use super::describe::{Lasting, Mounts};
 use super::options::{BackupOptions, FOLLOWED, Source};
-use super::parents::{Kept, Parents};
 use super::scan::inner;
 use super::walked::FullWalk;
-use crate::EngineError;
 use crate::records::record::PROGRAM;
 use crate::records::snapshot::Snapshot;
-use crate::storing::Shared;
-
-/// Folders that are looked at in every run, at most: where there are more, a walk of everything is as good.
-const MOST_UNSETTLED: usize = 20_000;
 
 /// How much of a directory is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +55,8 @@ impl Places {
         Ok(places)
     }
 
-    fn add(&mut self, directory: &PathKey, is_deep: bool) {
+    /// Adds a place.
+    pub(super) fn add(&mut self, directory: &PathKey, is_deep: bool) {
         *self.0.entry(directory.as_bytes().to_vec()).or_default() |= is_deep;
     }
 
@@ -97,29 +92,6 @@ impl Places {
                     [source.path.strip_suffix(b"/").unwrap_or(&source.path), below].concat();
                 let point = PathKey::from_absolute(&point).map_err(|_| FullWalk::Unfit)?;
                 point.parent().iter().for_each(|above| self.add(above, false));
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the folders of what the parent has to have looked at again, as far as it is not known to be none.
-    ///
-    /// # Errors
-    /// [`EngineError::NeedsFullWalk`] if these are too many; those of reading the parent.
-    pub(super) fn add_unsettled(
-        &mut self,
-        mut parents: Parents<'_>,
-        shared: &Shared<'_>,
-    ) -> Result<(), EngineError> {
-        let most = self.0.len().saturating_add(MOST_UNSETTLED);
-        while let Some(kept) = parents.next_kept(None)? {
-            let Kept::Entry(path, entry) = kept else { continue };
-            shared.check()?;
-            if entry.unsettled || entry.hardlink.is_some() {
-                path.parent().iter().for_each(|above| self.add(above, false));
-            }
-            if self.0.len() > most {
-                return Err(FullWalk::TooMany.into());
             }
         }
         Ok(())

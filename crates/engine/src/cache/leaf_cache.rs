@@ -2,32 +2,44 @@
 //! machine, so that a backup takes over whole leaves of files that did not change.
 //!
 //! ```text
-//! | magic 8 | root id 32 | check 12 |
-//! | per leaf, in the order of the tree: half its id 16, fingerprint 16, directories u32le, check 12 |
+//! | magic 8 | root id 32 | bytes of the list u32le | check of the root and the list 16 |
+//! | per block: leaves u32le | leaves, in the order of the tree | check 16 |
+//! | list: directories that need a look in every run, a key and a slash each |
+//! a leaf: | half its id 16 | fingerprint 16 | directories u32le |
 //! ```
 //!
-//! A leaf that cannot be known again has zeros behind its id. The file is written as a run goes on and
+//! A leaf that cannot be known again has zeros behind its id. What has entries in it that need a look whatever
+//! happens is in the list, so that a run that is told what changed finds them without reading the tree; with
+//! more than fit, there is no list, and its length says so. The file is written as a run goes on and
 //! takes its place when the snapshot is committed; one that is missing, cut short, of another snapshot, or
 //! made while owners had other names is not
 //! used. It may be lost, damaged or written by others without harm: which leaves there are, the
 //! tree says, and nobody without the keys has checks that fit. A cache that cannot be
 //! written is a slower next run, nothing more.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use holdall_format::{ObjectId, SeriesId};
 use holdall_sys::guarded;
-use holdall_tree::{CHECK_BYTES, Fingerprint, Fingerprints, KnownLeaf};
+use holdall_tree::{CHECK_BYTES, Fingerprint, Fingerprints, KnownLeaf, PathKey};
 
 use crate::cache::private_folder::{make_anew, put_in_place};
 
 const MAGIC: [u8; 8] = *b"hldleaf2";
 const HALF_BYTES: usize = 16;
-const DIRS_BYTES: usize = 4;
-const RECORD_BYTES: usize = 2 * HALF_BYTES + DIRS_BYTES + CHECK_BYTES;
-const HEADER_BYTES: usize = MAGIC.len() + ObjectId::LEN + CHECK_BYTES;
+const LEAF_BYTES: usize = 2 * HALF_BYTES + 4;
+const HEADER_BYTES: usize = MAGIC.len() + ObjectId::LEN + 4 + CHECK_BYTES;
+/// Leaves of a block.
+const BLOCK_MAX_LEAVES: usize = 1024;
+/// Longest list: where more directories need a look, a walk through everything is as good.
+const LIST_MAX_BYTES: usize = 1 << 20;
+/// As the length of a list: there are more directories than it may have.
+const TOO_MANY: u32 = u32::MAX;
+/// Ends each directory of the list: no key has it.
+const SLASH: u8 = b'/';
 /// Bytes read or written at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -39,6 +51,10 @@ fn path(folder: &Path, series: &SeriesId) -> PathBuf {
 pub(crate) struct KnownLeaves {
     file: BufReader<File>,
     fingerprints: Fingerprints,
+    block: Vec<u8>,
+    /// The first byte of the block that was not looked at.
+    at: usize,
+    list: Option<Vec<u8>>,
 }
 
 impl KnownLeaves {
@@ -53,26 +69,79 @@ impl KnownLeaves {
         let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header).ok()?;
-        (self::header(root, &fingerprints) == header).then_some(Self { file, fingerprints })
+        let (_, behind_root) = header.split_at(MAGIC.len() + ObjectId::LEN);
+        let list = match u32::from_le_bytes(*behind_root.first_chunk()?) {
+            TOO_MANY => None,
+            len_bytes => Some(read_list(&mut file, len_bytes)?),
+        };
+        let is_of_root = self::header(root, list.as_deref(), &fingerprints)? == header;
+        is_of_root.then_some(Self { file, fingerprints, block: Vec::new(), at: 0, list })
+    }
+
+    /// The directories that have something in them which needs a look in every run; nothing if they are too
+    /// many.
+    pub(crate) fn need_a_look(&self) -> Option<Vec<PathKey>> {
+        let keys = self.list.as_ref()?.split(|&byte| byte == SLASH).map(<[u8]>::to_vec);
+        let mut keys: Vec<_> = keys.filter_map(|key| PathKey::from_bytes(key).ok()).collect();
+        // Nothing is behind the last slash, which is not the root.
+        keys.pop();
+        Some(keys)
     }
 
     /// How a leaf is known again that comes after those that were asked for before.
     pub(crate) fn find(&mut self, leaf: &ObjectId) -> Option<KnownLeaf> {
         let wanted = half(leaf);
-        let mut record = [0; RECORD_BYTES];
         loop {
-            // Where the file ends or cannot be read, nothing more is known.
-            self.file.read_exact(&mut record).ok()?;
-            if record.starts_with(&wanted) {
-                let (fingerprint, rest) = record[HALF_BYTES..].split_first_chunk()?;
-                let (dirs, check) = rest.split_first_chunk()?;
+            let Some(next) = self.block.get(self.at..).filter(|rest| !rest.is_empty()) else {
+                self.next_block()?;
+                continue;
+            };
+            let (id, rest) = next.split_first_chunk()?;
+            self.at += LEAF_BYTES;
+            if *id == wanted {
+                let (fingerprint, rest) = rest.split_first_chunk()?;
+                let dirs = u32::from_le_bytes(*rest.first_chunk()?);
+                let is_known = *fingerprint != [0; HALF_BYTES];
                 let fingerprint = Fingerprint::from_bytes(*fingerprint);
-                let known = KnownLeaf { fingerprint, dirs: u32::from_le_bytes(*dirs) };
-                let fits = check == self.fingerprints.check(leaf, Some(known));
-                return fits.then_some(known);
+                return is_known.then_some(KnownLeaf { fingerprint, dirs });
             }
         }
     }
+
+    /// Reads the next block. Where the file ends, cannot be read or is damaged, nothing more is known.
+    fn next_block(&mut self) -> Option<()> {
+        self.at = 0;
+        self.block.clear();
+        let mut leaves = [0; 4];
+        self.file.read_exact(&mut leaves).ok()?;
+        let leaves = u32::from_le_bytes(leaves) as usize;
+        if leaves == 0 || leaves > BLOCK_MAX_LEAVES {
+            return None;
+        }
+        self.block.resize(leaves * LEAF_BYTES, 0);
+        let mut check = [0; CHECK_BYTES];
+        let read =
+            self.file.read_exact(&mut self.block).and_then(|()| self.file.read_exact(&mut check));
+        if read.is_err() || self.fingerprints.check(&self.block) != check {
+            self.block.clear();
+            return None;
+        }
+        Some(())
+    }
+}
+
+/// Reads the list at the end of a file, and stands behind the header again.
+fn read_list(file: &mut BufReader<File>, len_bytes: u32) -> Option<Vec<u8>> {
+    if len_bytes as usize > LIST_MAX_BYTES {
+        return None;
+    }
+    let mut list = vec![0; len_bytes as usize];
+    if len_bytes > 0 {
+        file.seek(SeekFrom::End(-i64::from(len_bytes))).ok()?;
+        file.read_exact(&mut list).ok()?;
+        file.seek(SeekFrom::Start(HEADER_BYTES as u64)).ok()?;
+    }
+    Some(list)
 }
 
 /// How the leaves of a snapshot that is being made are known again.
@@ -81,6 +150,9 @@ pub(crate) struct NewLeaves {
     file: Option<(BufWriter<File>, Fingerprints)>,
     written_at: PathBuf,
     place: PathBuf,
+    block: Vec<u8>,
+    need_a_look: BTreeSet<PathKey>,
+    list_bytes: usize,
 }
 
 impl NewLeaves {
@@ -99,25 +171,65 @@ impl NewLeaves {
             Ok::<_, io::Error>(BufWriter::with_capacity(BUFFER_BYTES, file))
         };
         let file = fingerprints.and_then(|fingerprints| Some((begun().ok()?, fingerprints)));
-        Self { file, written_at, place }
+        let (block, need_a_look) = (Vec::new(), BTreeSet::new());
+        Self { file, written_at, place, block, need_a_look, list_bytes: 0 }
     }
 
     /// Adds the next leaf of the tree.
     pub(crate) fn add(&mut self, leaf: &ObjectId, known: Option<KnownLeaf>) {
-        self.attempt(|file, fingerprints| file.write_all(&record(leaf, known, fingerprints)));
+        self.block.extend(half(leaf));
+        let fingerprint = known.map(|known| *known.fingerprint.as_bytes());
+        self.block.extend(fingerprint.unwrap_or_default());
+        self.block.extend(known.map_or(0, |known| known.dirs).to_le_bytes());
+        if self.block.len() == BLOCK_MAX_LEAVES * LEAF_BYTES {
+            self.end_block();
+        }
+    }
+
+    /// Notes a directory that has something in it which needs a look in every run.
+    pub(crate) fn add_to_list(&mut self, directory: PathKey) {
+        let len_bytes = directory.as_bytes().len() + 1;
+        if self.list_bytes <= LIST_MAX_BYTES && self.need_a_look.insert(directory) {
+            self.list_bytes += len_bytes;
+        }
     }
 
     /// Takes the place of the file before: these are all leaves of the snapshot with that root.
     pub(crate) fn commit(mut self, root: &ObjectId) {
+        self.end_block();
+        let list = (self.list_bytes <= LIST_MAX_BYTES).then(|| self.list());
         self.attempt(|file, fingerprints| {
+            let list = list.as_deref();
+            let header = header(root, list, fingerprints).ok_or(io::ErrorKind::FileTooLarge)?;
+            file.write_all(list.unwrap_or_default())?;
             file.rewind()?;
-            file.write_all(&header(root, fingerprints))?;
+            file.write_all(&header)?;
             file.flush()
         });
         if self.file.is_some() {
             // If it cannot, the old file stays, which is another snapshot's.
             let _ = put_in_place(&self.written_at, &self.place);
         }
+    }
+
+    fn list(&self) -> Vec<u8> {
+        let keys = self.need_a_look.iter().map(PathKey::as_bytes);
+        keys.flat_map(|key| key.iter().copied().chain([SLASH])).collect()
+    }
+
+    fn end_block(&mut self) {
+        let block = std::mem::take(&mut self.block);
+        if block.is_empty() {
+            return;
+        }
+        let leaves = (block.len() / LEAF_BYTES) as u32;
+        self.attempt(|file, fingerprints| {
+            file.write_all(&leaves.to_le_bytes())?;
+            file.write_all(&block)?;
+            file.write_all(&fingerprints.check(&block))
+        });
+        self.block = block;
+        self.block.clear();
     }
 
     fn attempt(
@@ -132,20 +244,12 @@ impl NewLeaves {
     }
 }
 
-fn header(root: &ObjectId, fingerprints: &Fingerprints) -> Vec<u8> {
-    [&MAGIC[..], root.as_bytes(), &fingerprints.check(root, None)].concat()
-}
-
-fn record(leaf: &ObjectId, known: Option<KnownLeaf>, fingerprints: &Fingerprints) -> Vec<u8> {
-    let mut record = Vec::with_capacity(RECORD_BYTES);
-    record.extend(half(leaf));
-    if let Some(KnownLeaf { fingerprint, dirs }) = known {
-        record.extend(fingerprint.as_bytes());
-        record.extend(dirs.to_le_bytes());
-        record.extend(fingerprints.check(leaf, known));
-    }
-    record.resize(RECORD_BYTES, 0);
-    record
+/// Nothing if the list is too long.
+fn header(root: &ObjectId, list: Option<&[u8]>, fingerprints: &Fingerprints) -> Option<Vec<u8>> {
+    let len_bytes = list.map_or(Some(TOO_MANY), |list| u32::try_from(list.len()).ok())?;
+    let clear = [&MAGIC[..], root.as_bytes(), &len_bytes.to_le_bytes()].concat();
+    let check = fingerprints.check(&[&clear, list.unwrap_or_default()].concat());
+    Some([&clear[..], &check].concat())
 }
 
 /// Half of an id: enough to tell leaves of one tree apart.
@@ -175,6 +279,12 @@ mod tests {
         KnownLeaf { fingerprint: Fingerprint::from_bytes([byte; 16]), dirs: byte.into() }
     }
 
+    fn look_again() -> Vec<PathKey> {
+        ["/", "/a/b", "/a.txt"]
+            .map(|path| PathKey::from_absolute(path.as_bytes()).unwrap_or_default())
+            .into()
+    }
+
     fn open(folder: &Path, series: &SeriesId, root: u8) -> Option<KnownLeaves> {
         KnownLeaves::open(folder, series, &id(root), fingerprints())
     }
@@ -184,6 +294,7 @@ mod tests {
         for leaf in 1..5 {
             leaves.add(&id(leaf), (leaf != 3).then(|| known(leaf)));
         }
+        look_again().into_iter().for_each(|directory| leaves.add_to_list(directory));
         leaves.commit(&id(root));
     }
 
@@ -232,26 +343,60 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_record_can_be_another_without_the_key() {
+    fn nothing_can_be_another_without_the_key() {
         let folder = tempfile::tempdir().unwrap();
-        for bit in 0..RECORD_BYTES * 8 {
-            write(folder.path(), 9);
-            let path = path(folder.path(), &SERIES);
-            let mut bytes = std::fs::read(&path).unwrap();
-            // The leaf that cannot be known again, and the one before it.
-            for leaf in 1..3 {
-                bytes[HEADER_BYTES + leaf * RECORD_BYTES + bit / 8] ^= 1 << (bit % 8);
-            }
+        write(folder.path(), 9);
+        let path = path(folder.path(), &SERIES);
+        let whole = std::fs::read(&path).unwrap();
+        for bit in 0..whole.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, bytes).unwrap();
-            let mut leaves = open(folder.path(), &SERIES, 9).unwrap();
-            assert_eq!((leaves.find(&id(2)), leaves.find(&id(3))), (None, None), "bit {bit}");
+            let mut leaves = open(folder.path(), &SERIES, 9);
+            let found = leaves.as_mut().and_then(|leaves| leaves.find(&id(2)));
+            let listed = leaves.as_ref().and_then(KnownLeaves::need_a_look);
+            assert_eq!(found, None, "bit {bit}");
+            assert!(listed.is_none_or(|listed| listed == look_again()), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn what_needs_a_look_is_listed_unless_it_is_too_much() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), 9);
+        let leaves = open(folder.path(), &SERIES, 9).unwrap();
+        assert_eq!(leaves.need_a_look().unwrap(), look_again());
+        let mut leaves = NewLeaves::begin(folder.path(), &SERIES, Some(fingerprints()));
+        for number in 0..=LIST_MAX_BYTES / 4000 {
+            let name = format!("/{number}/{}", "long".repeat(1000));
+            leaves.add_to_list(PathKey::from_absolute(name.as_bytes()).unwrap());
+        }
+        leaves.add(&id(7), Some(known(7)));
+        leaves.commit(&id(9));
+        let mut leaves = open(folder.path(), &SERIES, 9).unwrap();
+        assert_eq!((leaves.need_a_look(), leaves.find(&id(7))), (None, Some(known(7))));
+    }
+
+    #[test]
+    fn leaves_of_several_blocks_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let numbered = |number: u32| {
+            let bytes: Vec<u8> = number.to_le_bytes().into_iter().cycle().take(32).collect();
+            ObjectId::from_bytes(bytes.try_into().unwrap())
+        };
+        let mut leaves = NewLeaves::begin(folder.path(), &SERIES, Some(fingerprints()));
+        (0..5000).for_each(|number| leaves.add(&numbered(number), Some(known(7))));
+        leaves.commit(&id(9));
+        let mut leaves = open(folder.path(), &SERIES, 9).unwrap();
+        for number in (0..5000).step_by(700) {
+            assert_eq!(leaves.find(&numbered(number)), Some(known(7)), "{number}");
         }
     }
 
     proptest! {
         #[test]
         fn a_damaged_file_gives_what_was_written_or_nothing(
-            flips in proptest::collection::vec((any::<usize>(), 1u8..), 0..4), cut in 0usize..210
+            flips in proptest::collection::vec((any::<usize>(), 1u8..), 0..4), cut in 0usize..260
         ) {
             let folder = tempfile::tempdir().unwrap();
             write(folder.path(), 9);
@@ -271,8 +416,9 @@ mod tests {
             }
             if flips.is_empty() {
                 let expected = [Some(known(1)), Some(known(2)), None, Some(known(4))];
-                let whole = 4usize.saturating_sub(cut.div_ceil(RECORD_BYTES));
-                prop_assert_eq!(found.get(..whole).unwrap_or_default(), &expected[..found.len().min(whole)]);
+                // The list is at the end: a file that is cut has another one.
+                prop_assert!(found.is_empty() == (cut > 0));
+                prop_assert!(cut > 0 || found == expected);
             }
         }
     }

@@ -70,7 +70,7 @@ fn adopting(model: &Model, root: Root, known: &mut Known) -> (Root, usize) {
             Some((LeafAhead { id, items, bytes }, held)) => {
                 let path = |at: usize| held[at].0.clone();
                 let (first, last) = (path(0), path(held.len() - 1));
-                let leaf = WholeLeaf { id, first, last, items, bytes };
+                let leaf = WholeLeaf { id, first, last: Some(last), items, bytes };
                 builder.push_leaf(leaf, known).unwrap();
                 cursor.skip_leaf();
                 (at, adopted) = (at + held.len(), adopted + 1);
@@ -160,8 +160,7 @@ fn a_whole_leaf_is_taken_only_where_one_begins() {
     let plain = paths().filter(|path| !starts(path)).take(4).collect::<Vec<_>>();
     let start = paths().find(|path| starts(path) && *path > plain[1] && *path < plain[3]);
     let whole = |first: &PathKey| {
-        let (first, last) = (first.clone(), first.clone());
-        WholeLeaf { id: id(1), first, last, items: 1, bytes: 1 }
+        WholeLeaf { id: id(1), first: first.clone(), last: None, items: 1, bytes: 1 }
     };
     let (mut sink, mut builder) = (|_| Ok::<(), Missing>(()), builder());
     builder.push(&plain[0], &file(1), &mut sink).unwrap();
@@ -193,7 +192,7 @@ fn what_comes_behind_a_whole_leaf_begins_another_if_what_should_does_not_come() 
     let path = |at: usize| entries[at].0.clone();
     let (first, last) = (path(whole_at), path(gone_at - 1));
     let LeafAhead { id, items, bytes } = ahead;
-    builder.push_leaf(WholeLeaf { id, first, last, items, bytes }, &mut known).unwrap();
+    builder.push_leaf(WholeLeaf { id, first, last: Some(last), items, bytes }, &mut known).unwrap();
     for (path, entry) in &entries[gone_at + 1..] {
         builder.push(path, entry, &mut known).unwrap();
     }
@@ -201,6 +200,33 @@ fn what_comes_behind_a_whole_leaf_begins_another_if_what_should_does_not_come() 
     let mut expected = model.clone();
     expected.remove(entries[gone_at].0);
     assert_eq!(read_all(&mut known.nodes, built.id), Ok(expected));
+}
+
+/// Goes from leaf to leaf as a backup does that is told what changed.
+#[test]
+fn leaves_between_two_keys_are_given_without_being_fetched() {
+    let model = many_files(3000);
+    let (root, mut known) = built(&model);
+    let [from, until] = ["/folder-2", "/folder-3"].map(key);
+    known.nodes.fetched = 0;
+    let mut cursor = Cursor::new(&mut known.nodes, root.id);
+    cursor.seek_bytes(from.as_bytes()).unwrap();
+    let (mut items, mut leaves) = (0, 0);
+    loop {
+        if let Some(leaf) = cursor.leaf_before(Some(until.as_bytes())).unwrap() {
+            assert!(*leaf.first >= from && leaf.first < leaf.next && *leaf.next < until);
+            (items, leaves) = (items + leaf.ahead.items, leaves + 1);
+            cursor.skip_leaf();
+            continue;
+        }
+        let Some(_) = cursor.peek().unwrap().filter(|(path, _)| **path < until) else { break };
+        cursor.advance();
+        items += 1;
+    }
+    assert_eq!(cursor.peek().unwrap().map(|(path, _)| path.clone()), Some(until.clone()));
+    assert_eq!(items, model.range(from..until).count() as u64);
+    let fetched = known.nodes.fetched;
+    assert!(leaves > 100 && fetched < leaves, "{leaves} leaves, {fetched} nodes fetched");
 }
 
 #[test]
