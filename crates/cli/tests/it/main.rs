@@ -118,6 +118,7 @@ mod speed;
 mod stalled;
 mod swapped;
 mod tags;
+mod told_where;
 mod try_it;
 mod unchanged;
 mod unseen;

@@ -4,6 +4,11 @@
 //! what lies in these places. The engine does not check that promise. It only checks that the
 //! snapshot is the one that the run builds on.
 //!
+//! Three things nobody has to watch, as the engine looks there in every run: what is mounted below a
+//! source, what was not settled when that snapshot was made, and what had several names then. A file that
+//! had one name and got another one has to show in the folder of either. Where rules change that lie in a
+//! folder, which is in a `.holdallignore`, the place has to be deep.
+//!
 //! Handed from process to process as a file:
 //!
 //! ```text

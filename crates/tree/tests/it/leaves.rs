@@ -159,8 +159,12 @@ fn a_whole_leaf_is_taken_only_where_one_begins() {
     let starts = |path: &PathKey| fingerprints().starts_leaf(path);
     let plain = paths().filter(|path| !starts(path)).take(4).collect::<Vec<_>>();
     let start = paths().find(|path| starts(path) && *path > plain[1] && *path < plain[3]);
-    let whole = |first: &PathKey| {
-        WholeLeaf { id: id(1), first: first.clone(), last: None, items: 1, bytes: 1 }
+    let whole = |first: &PathKey| WholeLeaf {
+        id: id(1),
+        first: first.clone(),
+        last: None,
+        items: 1,
+        bytes: 1,
     };
     let (mut sink, mut builder) = (|_| Ok::<(), Missing>(()), builder());
     builder.push(&plain[0], &file(1), &mut sink).unwrap();
