@@ -51,12 +51,13 @@ impl Place {
         fs::create_dir_all(&point).unwrap();
         let mut command = Command::new("mount");
         if kind == "tmpfs" {
-            command.args(["-t", kind, "-o", "size=64m", "holdall-test"]);
+            command.args(["-t", kind, "-o", "size=128m,nr_inodes=0", "holdall-test"]);
         } else {
             let image = self.folder.path().join(format!("image{}", self.mounted.len()));
-            fs::File::create(&image).and_then(|file| file.set_len(64 << 20)).unwrap();
+            fs::File::create(&image).and_then(|file| file.set_len(128 << 20)).unwrap();
             let make = format!("/usr/sbin/mkfs.{kind}");
-            let made = Command::new(&make).args(["-q", "-F"]).arg(&image).status();
+            let force = if kind == "btrfs" { "-f" } else { "-F" };
+            let made = Command::new(&make).args(["-q", force]).arg(&image).status();
             is_there(&make, made.is_ok_and(|made| made.success())).then_some(())?;
             command.args(["-o", "loop"]).arg(image);
         }
@@ -261,4 +262,180 @@ fn on_ext4_every_difference_lies_in_a_place() {
 #[test]
 fn on_tmpfs_every_difference_lies_in_a_place() {
     every_difference_lies_in_a_place("tmpfs");
+}
+
+/// A set whose first run was good, on a file system of its own.
+fn begun(kind: &str, queue: Queue) -> Option<(Place, Runs)> {
+    let place = Place::new(kind)?;
+    fs::create_dir_all(place.source().join("a/b")).unwrap();
+    fs::write(place.source().join("a/file"), "x").unwrap();
+    let mut runs = Runs::new(&place.source(), queue);
+    assert_eq!(runs.run(), Walk::Full(Reason::BeganLater));
+    Some((place, runs))
+}
+
+/// What a run is told, with places as they lie below the source; `+` marks deep ones.
+fn told(walk: Walk, source: &Path) -> Vec<String> {
+    let Walk::Changes { places, .. } = walk else { panic!("{walk:?}") };
+    let below = |(place, is_deep): &(PathBuf, bool)| {
+        let below = place.strip_prefix(source).unwrap().to_str().unwrap().to_owned();
+        below + if *is_deep { "+" } else { "" }
+    };
+    places.iter().map(below).collect()
+}
+
+#[test]
+fn a_folder_is_named_once_and_not_again() {
+    let Some((place, mut runs)) = begun("tmpfs", Queue::Unbounded) else { return };
+    let source = place.source();
+    assert_eq!(told(runs.run(), &source), [""; 0]);
+    for number in 0..50 {
+        fs::write(source.join("a/b").join(number.to_string()), "x").unwrap();
+    }
+    fs::write(place.outside().join("file"), "x").unwrap();
+    assert_eq!(told(runs.run(), &source), ["a/b"]);
+    assert_eq!(told(runs.run(), &source), [""; 0]);
+    fs::write(source.join("a/b/.nobackup"), "").unwrap();
+    fs::write(source.join("a/.holdallignore"), "").unwrap();
+    assert_eq!(told(runs.run(), &source), ["a+", "a/b+"]);
+    fs::rename(source.join("a/b"), source.join("c")).unwrap();
+    assert_eq!(told(runs.run(), &source), ["", "a", "c+"]);
+}
+
+#[test]
+fn a_file_that_is_open_is_named_in_each_run_also_if_it_is_only_mapped_elsewhere() {
+    let Some((place, mut runs)) = begun("ext4", Queue::Unbounded) else { return };
+    let (source, file) = (place.source(), place.source().join("a/file"));
+    let open = fs::OpenOptions::new().append(true).open(&file).unwrap();
+    for _ in 0..2 {
+        assert_eq!(told(runs.run(), &source), ["a"]);
+    }
+    drop(open);
+    assert_eq!(told(runs.run(), &source), ["a"], "it was closed");
+    assert_eq!(told(runs.run(), &source), [""; 0]);
+    // By a process that sees the disk somewhere else.
+    let script = "mkdir \"$1\" && mount --move \"$0\" \"$1\" && exec python3 -c 'import mmap, os, sys\n\
+                  file = os.open(sys.argv[1] + \"/source/a/file\", os.O_RDWR)\n\
+                  map = mmap.mmap(file, 1)\nos.close(file)\nprint(flush=True)\nsys.stdin.read()' \"$1\"";
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script])
+        .arg(place.root())
+        .arg(place.folder.path().join("moved"));
+    let mut other = command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    other.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    for _ in 0..2 {
+        assert_eq!(told(runs.run(), &source), ["a"], "it is mapped");
+    }
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    assert_eq!(told(runs.run(), &source), ["a"], "the mapping is gone");
+    assert_eq!(told(runs.run(), &source), [""; 0]);
+}
+
+#[test]
+fn what_is_lost_is_walked_once() {
+    let Some((place, mut runs)) = begun("tmpfs", Queue::Bounded) else { return };
+    let bound = fs::read_to_string("/proc/sys/fs/fanotify/max_queued_events").unwrap();
+    let bound: u64 = bound.trim().parse().unwrap();
+    // Faster than anybody reads them: the thread is held up by what it asks of each.
+    let mut told_all = 0;
+    let walk = loop {
+        for number in 0..2 * bound {
+            fs::write(place.outside().join(number.to_string()), "").unwrap();
+        }
+        told_all += 1;
+        match runs.run() {
+            Walk::Changes { .. } if told_all < 20 => {}
+            walk => break walk,
+        }
+    };
+    assert_eq!(walk, Walk::Full(Reason::Overflow));
+    assert_eq!(told(runs.run(), &place.source()), [""; 0]);
+}
+
+#[test]
+fn what_is_mounted_unmounted_or_mounted_again_is_looked_at() {
+    let Some((mut place, mut runs)) = begun("ext4", Queue::Unbounded) else { return };
+    let source = place.source();
+    let disk = place.mount("tmpfs", "source/a/b").unwrap();
+    assert_eq!(told(runs.run(), &source), ["a/b+"]);
+    fs::create_dir(disk.join("deep")).unwrap();
+    fs::write(disk.join("deep/file"), "x").unwrap();
+    assert_eq!(told(runs.run(), &source), ["a/b", "a/b/deep+"]);
+    place.unmount();
+    assert_eq!(told(runs.run(), &source), ["a/b+"]);
+    assert_eq!(told(runs.run(), &source), [""; 0]);
+    // The same disk again, between two runs: nobody watched what happened meanwhile.
+    place.mount("ext4", "source/a/b").unwrap();
+    assert_eq!(told(runs.run(), &source), ["a/b+"]);
+    let image = place.folder.path().join("image1");
+    unmount(&disk, &[]);
+    assert!(
+        Command::new("mount")
+            .args(["-o", "loop"])
+            .arg(image)
+            .arg(&disk)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let walk = runs.run();
+    let is_seen = walk == Walk::Full(Reason::Mounts) || told(walk.clone(), &source) == ["a/b+"];
+    assert!(is_seen, "{walk:?}");
+}
+
+#[test]
+fn what_happens_by_another_mount_of_the_same_disk_is_named() {
+    let Some((place, mut runs)) = begun("ext4", Queue::Unbounded) else { return };
+    let [other, part] = ["other", "part"].map(|name| place.folder.path().join(name));
+    for (from, to) in [(place.root(), &other), (place.source().join("a"), &part)] {
+        fs::create_dir(to).unwrap();
+        assert!(Command::new("mount").arg("--bind").arg(from).arg(to).status().unwrap().success());
+    }
+    runs.run();
+    fs::write(other.join("source/file"), "x").unwrap();
+    fs::write(part.join("b/file"), "x").unwrap();
+    let told = told(runs.run(), &place.source());
+    [part, other].iter().for_each(|point| unmount(point, &[]));
+    assert_eq!(told, ["", "a/b"]);
+}
+
+#[test]
+fn another_name_outside_of_the_source_has_everything_walked() {
+    let Some((place, mut runs)) = begun("tmpfs", Queue::Unbounded) else { return };
+    let other = place.outside().join("name");
+    fs::hard_link(place.source().join("a/file"), &other).unwrap();
+    assert_eq!(runs.run(), Walk::Full(Reason::SeveralNames));
+    fs::remove_file(&other).unwrap();
+    assert_eq!(told(runs.run(), &place.source()), ["a"], "it has one name again");
+}
+
+#[test]
+fn a_set_that_changed_is_walked_and_a_run_that_never_asks_is_no_beginning() {
+    let Some((place, mut runs)) = begun("tmpfs", Queue::Unbounded) else { return };
+    runs.follow(&place.source(), "other");
+    assert_eq!(runs.run(), Walk::Full(Reason::Settings));
+    let (asks, asked) = UnixStream::pair().unwrap();
+    runs.journal.run_started("home", asked, Box::new(|_| panic!("nobody asked")));
+    drop(asks);
+    runs.end();
+    assert_eq!(runs.run(), Walk::Full(Reason::BeganLater));
+}
+
+#[test]
+fn where_changes_are_not_told_everything_is_walked() {
+    let Some(place) = Place::new("btrfs") else { return };
+    let mut runs = Runs::new(&place.source(), Queue::Unbounded);
+    runs.run();
+    let walk = runs.run();
+    assert!(matches!(walk, Walk::Full(Reason::Unwatched { .. })), "{walk:?}");
+    // A disk that is watched is not kept from being unmounted.
+    let Some((mut place, runs)) = begun("ext4", Queue::Unbounded) else { return };
+    place.unmount();
+    drop(runs);
 }
