@@ -27,7 +27,10 @@ const VARIABLES: [(&str, &str); 34] = [
     ("HOLDALL_IDENTITY_FILE", "An age identity file or SSH private key, as `--identity`."),
     ("HOLDALL_NEW_PASSWORD", "The new password of `key add` and `key change`."),
     ("HOLDALL_FROM_REPOSITORY", "The second repository of `copy` and `check`, as `--from`."),
-    ("HOLDALL_FROM_PASSWORD", "The password of the second repository."),
+    (
+        "HOLDALL_FROM_PASSWORD",
+        "The password of the second repository, or of the one that `import` reads.",
+    ),
     ("HOLDALL_FROM_PASSWORD_FILE", "A file that holds it, as `--from-password-file`."),
     ("HOLDALL_FROM_PASSWORD_COMMAND", "A command of the shell that prints it."),
     ("HOLDALL_FROM_IDENTITY_FILE", "An identity of the second repository, as `--from-identity`."),

@@ -11,7 +11,10 @@ use crate::exit::Exit;
 
 /// Imports the snapshots of another program, with their dates, hosts, paths and tags
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit codes: as the command below says")]
+#[command(after_help = "\
+Example: holdall import restic /mnt/old/restic -r /mnt/disk
+
+Exit codes: as that of the program says")]
 pub(crate) struct Args {
     #[command(subcommand)]
     program: Program,

@@ -121,7 +121,11 @@ fn everything_survives(version: &str) {
         return;
     }
     let files = ManyFiles::new();
-    let Some(place) = Place::of(files.machine("machine"), version) else { return };
+    let Some(place) =
+        Place::of(files.machine("machine").with_password(Some("correct horse")), version)
+    else {
+        return;
+    };
     fs::create_dir(&place.source).unwrap();
     fidelity_tree(&place.source, &FidelitySizes::small()).expect("the tree can be made");
     place.back_up(2019, &["--tag", "red"]);
