@@ -21,7 +21,8 @@ pub const ERASED_FILE: &str = "erased";
 /// No such file is longer.
 pub const ERASED_MAX_BYTES: u64 = 1024;
 
-const FRONT: &str = "holdall erased, version 1";
+/// What it begins with.
+pub const ERASED_FRONT: &str = "holdall erased, version 1";
 const WHAT: &str = "what stays of an erased repository";
 
 /// A repository that was erased.
@@ -45,7 +46,7 @@ impl Erased {
 
     fn signed(&self) -> String {
         let Self { repository, owner, erased_s } = self;
-        format!("{FRONT}\nrepository {repository}\nowner {owner}\nerased {erased_s}\n")
+        format!("{ERASED_FRONT}\nrepository {repository}\nowner {owner}\nerased {erased_s}\n")
     }
 
     /// Reads it, and checks that the owner whom it names signed it.
@@ -63,7 +64,7 @@ impl Erased {
     }
 
     fn parse(text: &str) -> Option<(Self, Signature)> {
-        let mut lines = text.strip_prefix(FRONT)?.strip_prefix('\n')?.lines();
+        let mut lines = text.strip_prefix(ERASED_FRONT)?.strip_prefix('\n')?.lines();
         let mut field = |name: &str| {
             let (found, value) = lines.next()?.split_once(' ')?;
             (found == name).then_some(value)

@@ -45,7 +45,7 @@ mod wrapping;
 pub use block::{Block, BlockHeader, Suite, TAG_BYTES};
 pub use block_kind::BlockKind;
 pub use config::{CONFIG_FILE, ChunkerName, REPOSITORY_MARKER, RepositoryConfig};
-pub use erased::{ERASED_FILE, ERASED_MAX_BYTES, Erased};
+pub use erased::{ERASED_FILE, ERASED_FRONT, ERASED_MAX_BYTES, Erased};
 pub use error::FormatError;
 pub use id::{
     BlockName, MachineId, ObjectId, PackName, RecordHash, RepositoryId, SeriesId, SessionId,

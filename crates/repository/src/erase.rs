@@ -5,29 +5,32 @@
 //! every version refuse, so that none begins anew what was to be gone, and a text that its owner signed.
 //!
 //! The marker comes before anything is destroyed: whoever is interrupted goes on by erasing it again, which needs no key
-//! then. What a disk keeps elsewhere of blocks that are overwritten (flash memory, snapshots of a file system, what a
-//! disk set aside) is not reached.
+//! then. Where the marker is lost meanwhile, the text alone says so. Only what has the kind and the name of what a
+//! repository makes is destroyed, down to the last file: anything else keeps it from being begun.
+//!
+//! Not reached is what was removed before, as by a prune or a change of keys, and is in blocks that are free now; what the
+//! journal of a file system holds of contents; and what a disk keeps elsewhere of blocks that are overwritten (flash memory,
+//! snapshots of a file system, what a disk set aside).
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use holdall_format::{ERASED_FILE, ERASED_MAX_BYTES, Erased};
+use holdall_format::{ERASED_FILE, ERASED_FRONT, ERASED_MAX_BYTES, Erased};
 use holdall_protocol::RepositoryError;
-use holdall_sys::{FileKind, PathBeneath};
+use holdall_sys::{FileKind, PathBeneath, Stat};
 use rustix::fs::FallocateFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::opening::lease::{Access, Lease};
-use crate::state_files::erased::read_erased;
-use crate::storage::layout::{ERASED_MARKER, Layout};
-use crate::storage::publish::failed;
+use crate::state_files::erased::read_own_erased;
+use crate::storage::layout::{ERASED_MARKER, Layout, MARKER_TEXT};
+use crate::storage::own_names::{LOST_AND_FOUND, below, each_in, is_own};
+use crate::storage::publish::{failed, make_dir, read_limited, remove};
+use crate::storage::retry::split_process_errors;
 
-/// What a file system puts into its top folder.
-const LOST_AND_FOUND: &str = "lost+found";
 /// What is made anew from the rest where it is missing.
 const MADE_ANEW: [&str; 3] = ["spare", "probes", "scrubbed"];
 /// What is written at once.
@@ -52,21 +55,38 @@ pub struct Erasing<'a> {
     pub told: &'a dyn Fn(u64),
 }
 
-/// What stays of a repository in `dir` that is erased, or was being erased: `None` where marker and text do not both say so.
+/// What stays of a repository in `dir` that is erased, or was being erased: `None` where its marker says that there is one, or
+/// nobody signed that there is none any more. A marker that is lost or damaged says nothing.
+///
+/// # Errors
+/// [`RepositoryError::Refused`] if another repository's is there; [`RepositoryError::Io`].
+pub fn erased_in(dir: &Path) -> Result<Option<Erased>, RepositoryError> {
+    let layout = Layout::new(dir);
+    if marker(&layout)?.as_deref() == Some(MARKER_TEXT.as_bytes()) {
+        return Ok(None);
+    }
+    read_own_erased(&layout)
+}
+
+/// Whether anything is left in `dir` of a repository that was begun to be erased.
 ///
 /// # Errors
 /// [`RepositoryError::Io`].
-pub fn erased_in(dir: &Path) -> Result<Option<Erased>, RepositoryError> {
+pub fn is_anything_left(dir: &Path) -> Result<bool, RepositoryError> {
     let layout = Layout::new(dir);
-    if is_marked(&layout)? { read_erased(&layout) } else { Ok(None) }
+    Ok(!is_marked(&layout)? || !own_names(&layout)?.is_empty())
+}
+
+/// What the marker says, if it can be read.
+fn marker(layout: &Layout) -> Result<Option<Vec<u8>>, RepositoryError> {
+    Ok(split_process_errors(layout.marker().read_limited(ERASED_MAX_BYTES))?.ok().flatten())
 }
 
 fn is_marked(layout: &Layout) -> Result<bool, RepositoryError> {
-    let marker = layout.marker().read_limited(ERASED_MAX_BYTES)?;
-    Ok(marker.as_deref() == Some(ERASED_MARKER.as_bytes()))
+    Ok(marker(layout)?.as_deref() == Some(ERASED_MARKER.as_bytes()))
 }
 
-/// Erases the repository in `dir`, of which `text` stays, signed; or goes on with that.
+/// Erases the repository in `dir`, of which `text` stays, signed; or goes on with that, by an empty text.
 ///
 /// # Errors
 /// [`RepositoryError::Refused`], before anything is destroyed, where something lies in it that is none of the repository's;
@@ -75,11 +95,13 @@ fn is_marked(layout: &Layout) -> Result<bool, RepositoryError> {
 pub fn erase(dir: &Path, text: &str, how: &Erasing<'_>) -> Result<ErasedFiles, RepositoryError> {
     let layout = Layout::new(dir);
     let _lease = Lease::take(&layout, Access::Write)?;
-    let names = own_names(&layout)?;
-    let root = layout.root().open_dir().and_then(|root| root.stat_self());
-    let device = root.map_err(failed("looking at", layout.root()))?.device;
-    names.iter().try_for_each(|name| survey(&layout.root().join(name), device))?;
-    let mut eraser = Eraser { how, done: ErasedFiles::default() };
+    let of_root = layout.root().open_dir().and_then(|root| root.stat_self());
+    let of_root = of_root.map_err(failed("looking at", layout.root()))?;
+    each_in(&layout, &mut |path, there| {
+        let why = why_not(&layout, &of_root, path, there)?;
+        why.map_or(Ok(()), |why| Err(refused(path, why, "and nothing was destroyed")))
+    })?;
+    let mut eraser = Eraser { layout: &layout, of_root, how, done: ErasedFiles::default() };
     if let Err(error) = begin(&layout, text) {
         if !matches!(error, RepositoryError::NoRoom { .. }) {
             return Err(error);
@@ -92,97 +114,97 @@ pub fn erase(dir: &Path, text: &str, how: &Erasing<'_>) -> Result<ErasedFiles, R
         eraser.any(&layout.root().join(first))?;
     }
     layout.root().sync_dir().map_err(failed("syncing", layout.root()))?;
-    names.iter().try_for_each(|name| eraser.any(&layout.root().join(name)))?;
+    own_names(&layout)?.iter().try_for_each(|path| eraser.any(path))?;
     layout.root().sync_dir().map_err(failed("syncing", layout.root()))?;
     Ok(eraser.done)
 }
 
 /// Says that it is erased, durably, before anything is destroyed.
 fn begin(layout: &Layout, text: &str) -> Result<(), RepositoryError> {
-    // Who goes on has no folder for what is not published yet.
     if is_marked(layout)? {
         return Ok(());
     }
-    write_whole(&layout.root().join(ERASED_FILE), text.as_bytes())?;
+    // Who goes on may have no folder any more for what is not published yet.
+    make_dir(&layout.tmp())?;
+    if !text.is_empty() {
+        let path = layout.root().join(ERASED_FILE);
+        // Never written into: it may have another name.
+        remove(&path)?;
+        let file = path.create_new(0o600).map_err(failed("making", &path))?;
+        let written = file.write_all_at(text.as_bytes(), 0).and_then(|()| file.sync_all());
+        written.map_err(failed("writing", &path))?;
+    }
     layout.marker().replace(ERASED_MARKER.as_bytes())
 }
 
 /// What is in the repository's folder and is to go.
-///
-/// # Errors
-/// [`RepositoryError::Refused`] names something that no repository has there.
-fn own_names(layout: &Layout) -> Result<Vec<OsString>, RepositoryError> {
+fn own_names(layout: &Layout) -> Result<Vec<PathBeneath>, RepositoryError> {
     let stays = [layout.lock(), layout.lease(), layout.root().join(ERASED_FILE)];
-    let stays = stays.iter().chain(&layout.marker().file()).cloned().collect::<Vec<_>>();
-    let mut ours = layout.folders();
-    ours.push(layout.probes());
-    ours.extend([layout.config().file(), layout.scrubbed().file()].into_iter().flatten());
-    let mut own = Vec::new();
-    for name in layout.root().names().map_err(failed("listing", layout.root()))? {
-        let path = layout.root().join(&name);
-        if stays.contains(&path) || name == LOST_AND_FOUND {
-            continue;
-        }
-        if !ours.contains(&path) {
-            let reason = format!(
-                "{} is none of the repository's: move it away first, and nothing of it is destroyed",
-                path.display()
-            );
-            return Err(RepositoryError::Refused { reason });
-        }
-        own.push(name);
-    }
-    Ok(own)
+    let stays: Vec<_> = stays.into_iter().chain(layout.marker().file()).collect();
+    let names = layout.root().names().map_err(failed("listing", layout.root()))?;
+    let own = names.iter().filter(|name| *name != LOST_AND_FOUND);
+    let own = own.map(|name| layout.root().join(name));
+    Ok(own.filter(|path| !stays.contains(path)).collect())
 }
 
-/// Refuses what would be destroyed elsewhere, too: another file system, and a file that has other names.
-fn survey(path: &PathBeneath, device: u64) -> Result<(), RepositoryError> {
-    let there = path.stat().map_err(failed("looking at", path))?;
-    let refused = |what: &str| {
-        let reason = format!("{} {what}, and nothing was destroyed", path.display());
-        Err(RepositoryError::Refused { reason })
-    };
-    match there.kind {
-        _ if there.device != device => refused("is another file system: unmount it first"),
-        FileKind::Dir => {
-            let names = path.names().map_err(failed("listing", path))?;
-            names.iter().try_for_each(|name| survey(&path.join(name), device))
+/// Why something is not destroyed: it is none of the repository's, or would be destroyed elsewhere, too, as another file
+/// system, and a file that has other names.
+fn why_not(
+    layout: &Layout,
+    of_root: &Stat,
+    path: &PathBeneath,
+    there: &Stat,
+) -> Result<Option<&'static str>, RepositoryError> {
+    let is_others = *path == layout.root().join(ERASED_FILE) && !says_erased(path)?;
+    Ok(match there.kind {
+        _ if !there.is_on_mount_of(of_root) => Some("is another file system: unmount it first"),
+        _ if is_others || !is_own(below(layout, path), there.kind) => {
+            Some("is none of the repository's: move it away first")
         }
-        FileKind::File if there.nlink > 1 => refused(
-            "has another name, and what is there would be destroyed, too: remove that first",
-        ),
-        _ => Ok(()),
-    }
+        FileKind::File if there.nlink > 1 => {
+            Some("has another name, and what is there would be destroyed, too: remove that first")
+        }
+        _ => None,
+    })
 }
 
-fn write_whole(path: &PathBeneath, bytes: &[u8]) -> Result<(), RepositoryError> {
-    let file = path.open_or_create(0o600).map_err(failed("making", path))?;
-    let written = file.set_len(0).and_then(|()| file.write_all_at(bytes, 0));
-    written.and_then(|()| file.sync_all()).map_err(failed("writing", path))
+fn refused(path: &PathBeneath, why: &str, so: &str) -> RepositoryError {
+    RepositoryError::Refused { reason: format!("{} {why}, {so}", path.display()) }
+}
+
+/// Whether a file is what an erase writes, or the front of that, as of one that was interrupted.
+fn says_erased(path: &PathBeneath) -> Result<bool, RepositoryError> {
+    let bytes = split_process_errors(read_limited(path, ERASED_MAX_BYTES))?;
+    let front = ERASED_FRONT.as_bytes();
+    Ok(bytes.is_ok_and(|bytes| {
+        bytes.is_none_or(|bytes| bytes.starts_with(front) || front.starts_with(&bytes))
+    }))
 }
 
 struct Eraser<'a> {
+    layout: &'a Layout,
+    of_root: Stat,
     how: &'a Erasing<'a>,
     done: ErasedFiles,
 }
 
 impl Eraser<'_> {
-    /// Destroys whatever is called so, if anything is. Nothing of a link is but the link.
+    /// Destroys what is called so, if anything is: what came since all was looked at is refused still.
     fn any(&mut self, path: &PathBeneath) -> Result<(), RepositoryError> {
         let there = match path.stat() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             there => there.map_err(failed("looking at", path))?,
         };
-        match there.kind {
-            FileKind::Dir => {
-                for name in path.names().map_err(failed("listing", path))? {
-                    self.any(&path.join(name))?;
-                }
-                path.remove_tree().map_err(failed("removing", path))
-            }
-            FileKind::File => self.file(path, there.size),
-            _ => path.remove_file().map_err(failed("removing", path)),
+        if let Some(why) = why_not(self.layout, &self.of_root, path, &there)? {
+            return Err(refused(path, why, "and erase the rest by asking again"));
         }
+        if there.kind != FileKind::Dir {
+            return self.file(path, there.size);
+        }
+        for name in path.names().map_err(failed("listing", path))? {
+            self.any(&path.join(name))?;
+        }
+        path.remove_dir().map_err(failed("removing", path))
     }
 
     fn file(&mut self, path: &PathBeneath, bytes: u64) -> Result<(), RepositoryError> {

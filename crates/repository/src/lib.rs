@@ -70,7 +70,7 @@ mod store;
 mod tails;
 
 pub use embedded::EmbeddedRepository;
-pub use erase::{ErasedFiles, Erasing, erase, erased_in};
+pub use erase::{ErasedFiles, Erasing, erase, erased_in, is_anything_left};
 pub use opening::probe::lacking;
 pub use opening::session::Sessions;
 pub use opening::unopened::{

@@ -80,6 +80,22 @@ impl FileKind {
 }
 
 impl Stat {
+    /// Says whether this lies on the file system that `folder`, which it is in, lies on, and was reached through the
+    /// same mount.
+    ///
+    /// Of what is no directory the mount alone tells, where the system names mounts: on an overlay, files have the
+    /// devices of the layers that they come from.
+    #[must_use]
+    pub fn is_on_mount_of(&self, folder: &Self) -> bool {
+        let is_on_device = self.device == folder.device;
+        match (self.mount_id, folder.mount_id) {
+            (Some(own), Some(other)) => {
+                own == other && (self.kind != FileKind::Dir || is_on_device)
+            }
+            _ => is_on_device,
+        }
+    }
+
     /// Says whether the file takes less room than its length, as a file with holes does.
     ///
     /// Compressed and inline files say so too; [`sparse`](crate::sparse) knows for certain.

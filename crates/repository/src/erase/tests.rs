@@ -23,12 +23,19 @@ impl World {
         let world = Self { temp, key: TestKey::from_seed(&[7; 32]) };
         let forge = Forge::new(1, MACHINE, &[8; 32]);
         Store::create(&world.dir(), &forge.new_repository()).unwrap();
-        for (name, bytes) in [("packs/00/a", 3 << 20), ("packs/01/b", 1), ("records/c", 0)] {
+        let sizes = [3 << 20, 1, 0];
+        for (name, bytes) in world.files().into_iter().zip(sizes) {
             let path = world.dir().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, vec![7; bytes]).unwrap();
         }
         world
+    }
+
+    /// Two packs and a record, the first of which is large.
+    fn files(&self) -> [String; 3] {
+        let [one, other] = ["00", "01"].map(|byte| format!("packs/{byte}/{}", byte.repeat(32)));
+        [one, other, format!("records/{:016x}", 1)]
     }
 
     fn dir(&self) -> std::path::PathBuf {
@@ -66,7 +73,7 @@ const STAYS: [&str; 3] = ["erased", "holdall-repository", "lock"];
 #[test]
 fn nothing_stays_but_what_says_so_and_no_repository_begins_anew_there() {
     let world = World::new();
-    let mut pack = File::open(world.dir().join("packs/00/a")).unwrap();
+    let mut pack = File::open(world.dir().join(&world.files()[0])).unwrap();
     let written = Cell::new(0);
     let told = |bytes| written.set(written.get() + bytes);
     let done = world.erase(&world.text(1000), &told, &AtomicBool::new(false)).unwrap();
@@ -109,16 +116,32 @@ fn whoever_is_interrupted_goes_on_and_nothing_can_be_opened_meanwhile() {
 }
 
 #[test]
-fn a_link_is_removed_and_what_it_points_to_stays() {
+fn a_link_is_none_of_the_repositorys_and_what_it_points_to_stays() {
     let world = World::new();
     let elsewhere = world.temp.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("mine"), "mine").unwrap();
-    std::os::unix::fs::symlink(&elsewhere, world.dir().join("packs/02")).unwrap();
-    std::os::unix::fs::symlink(elsewhere.join("mine"), world.dir().join("records/mine")).unwrap();
+    let link = world.dir().join("packs/02");
+    std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+    let error = world.erase(&world.text(1000), &|_| (), &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("packs/02 is none of the repository's"), "{error}");
+    fs::remove_file(link).unwrap();
     world.erase(&world.text(1000), &|_| (), &AtomicBool::new(false)).unwrap();
     assert_eq!(world.names(), STAYS);
     assert_eq!(fs::read(elsewhere.join("mine")).unwrap(), b"mine");
+}
+
+#[test]
+fn what_comes_while_it_is_erased_is_not_destroyed() {
+    let world = World::new();
+    let mine = world.dir().join("records/mine");
+    let told = |_| fs::write(&mine, "mine").unwrap();
+    let error = world.erase(&world.text(1000), &told, &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("mine is none of the repository's"), "{error}");
+    fs::rename(&mine, world.temp.path().join("mine")).unwrap();
+    world.erase("", &|_| (), &AtomicBool::new(false)).unwrap();
+    assert_eq!(world.names(), STAYS);
+    assert!(!is_anything_left(&world.dir()).unwrap());
 }
 
 #[test]
@@ -132,7 +155,7 @@ fn what_is_none_of_the_repositorys_keeps_it_from_being_destroyed() {
     assert!(error.contains("photos is none of the repository's"), "{error}");
     fs::remove_dir_all(&photos).unwrap();
     let copy = world.temp.path().join("copy");
-    fs::hard_link(world.dir().join("packs/00/a"), &copy).unwrap();
+    fs::hard_link(world.dir().join(&world.files()[0]), &copy).unwrap();
     let error = erase().unwrap_err().to_string();
     assert!(error.contains("has another name"), "{error}");
     assert!(world.dir().join("wrappings").is_dir(), "nothing was destroyed");
@@ -147,4 +170,20 @@ fn a_text_alone_makes_no_folder_one_that_is_being_erased() {
     let world = World::new();
     fs::write(world.dir().join("erased"), world.text(1000)).unwrap();
     assert!(erased_in(&world.dir()).unwrap().is_none());
+}
+
+#[test]
+fn a_file_that_is_called_as_what_stays_is_nobodys_to_write_over() {
+    let world = World::new();
+    let erase = || world.erase(&world.text(1000), &|_| (), &AtomicBool::new(false));
+    for mine in ["mine", &"long ".repeat(1000)] {
+        fs::write(world.dir().join("erased"), mine).unwrap();
+        let error = erase().unwrap_err().to_string();
+        assert!(error.contains("erased is none of the repository's"), "{error}");
+        assert_eq!(fs::read(world.dir().join("erased")).unwrap(), mine.as_bytes());
+    }
+    // As one that was interrupted leaves it.
+    fs::write(world.dir().join("erased"), "holdall era").unwrap();
+    erase().unwrap();
+    assert_eq!(erased_in(&world.dir()).unwrap().unwrap().erased_s, 1000);
 }

@@ -30,7 +30,7 @@ use crate::opening::repository_identity::RecordsOf;
 use crate::opening::wrappings::{SignedSet, put_spare};
 use crate::pack_file::unreadable;
 use crate::records::files;
-use crate::state_files::erased::read_erased;
+use crate::state_files::erased::{read_erased, read_own_erased};
 use crate::storage::Stored;
 use crate::storage::layout::{
     ERASED_MARKER, Layout, MARKER_FRONT, MARKER_TEXT, generations_in, number_of,
@@ -215,7 +215,14 @@ fn check_marker_beside(
     is_spared: bool,
     amiss: &mut Vec<Amiss>,
 ) -> Result<(), RepositoryError> {
-    let reason = match read_marker(layout)? {
+    let marker = read_marker(layout)?;
+    if !matches!(marker, Marker::Sound)
+        && let Some(erased) = read_own_erased(layout)?
+    {
+        // Whatever became of the marker: who has the keys signed that.
+        return Err(layout.no_repository_since(Some(erased)));
+    }
+    let reason = match marker {
         Marker::Sound => return Ok(()),
         Marker::Erased(error) => return Err(error),
         Marker::Missing if is_spared => "it is missing".to_owned(),

@@ -1,16 +1,21 @@
 //! Making a repository.
 
-use holdall_format::RepositoryConfig;
+use holdall_format::{ERASED_FILE, RepositoryConfig};
 use holdall_protocol::{NewRepository, RepositoryError};
+use holdall_sys::{PathBeneath, Stat};
 
 use crate::opening::clear_parts::holds_records;
 use crate::opening::lease::{Access, Lease};
 use crate::opening::open::make_folders;
-use crate::opening::probe::probe;
+use crate::opening::probe::{probe, says_probes};
 use crate::opening::wrappings::{SignedSet, put_spare};
 use crate::state_files::erased::read_erased;
 use crate::storage::layout::{Layout, MARKER_TEXT, generations_in, since};
-use crate::storage::publish::{Published, damaged, make_private_dirs, names_in};
+use crate::storage::own_names::{below, each_in, is_own};
+use crate::storage::publish::{Published, damaged, make_private_dirs, read_limited};
+
+/// No file that is looked at is longer.
+const FILE_MAX_BYTES: u64 = 4 << 10;
 
 /// Makes a repository. The marker comes last: without it there is none, and what an earlier attempt
 /// left is replaced.
@@ -75,20 +80,32 @@ fn refuse_if_used(layout: &Layout) -> Result<(), RepositoryError> {
 
 /// A repository is not made among files of somebody else.
 fn refuse_other_content(layout: &Layout) -> Result<(), RepositoryError> {
-    let mut ours = layout.folders();
-    ours.extend([layout.lock(), layout.lease(), layout.probes()]);
-    ours.extend(layout.config().file());
-    ours.push(layout.root().join("lost+found"));
-    for name in names_in(layout.root())? {
-        let path = layout.root().join(&name);
-        if !ours.contains(&path) {
-            let reason = format!(
-                "{} is neither empty nor a repository: it has {}; name a folder of its own",
-                layout.place(),
-                name.display()
-            );
-            return Err(RepositoryError::Refused { reason });
+    each_in(layout, &mut |path, there| {
+        let below = below(layout, path);
+        if is_own(below, there.kind) && is_left(layout, path, there)? {
+            return Ok(());
         }
+        let reason = format!(
+            "{} is neither empty nor a repository: it has {}; name a folder of its own",
+            layout.place(),
+            below.display()
+        );
+        Err(RepositoryError::Refused { reason })
+    })
+}
+
+/// Whether what has the name of a file that is written anew is what an earlier attempt left, or empty.
+fn is_left(layout: &Layout, path: &PathBeneath, there: &Stat) -> Result<bool, RepositoryError> {
+    let is_known: fn(&[u8]) -> bool = match () {
+        () if Some(path) == layout.config().file().as_ref() => {
+            |bytes| RepositoryConfig::decode_signed(bytes).is_ok()
+        }
+        () if *path == layout.probes() => says_probes,
+        () => return Ok(*path != layout.root().join(ERASED_FILE)),
+    };
+    if there.size > FILE_MAX_BYTES {
+        return Ok(false);
     }
-    Ok(())
+    let bytes = read_limited(path, FILE_MAX_BYTES)?;
+    Ok(bytes.is_none_or(|bytes| bytes.is_empty() || is_known(&bytes)))
 }

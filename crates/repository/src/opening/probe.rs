@@ -25,6 +25,7 @@ use crate::storage::publish::{FILE_MODE, beside, failed, read_limited, remove, r
 use crate::storage::retry::says_lost;
 
 const FRONT: &str = "holdall probes, version 1";
+const FRONT_OF_ALL: &[u8] = b"holdall probes, ";
 /// The file is never longer.
 const PROBES_MAX_BYTES: u64 = 4096;
 
@@ -71,6 +72,11 @@ fn known(layout: &Layout) -> Result<Option<Probed>, RepositoryError> {
         Err(error) if says_lost(&error) => Ok(None),
         read => Ok(Probed::decode(&String::from_utf8_lossy(&read?.unwrap_or_default()))),
     }
+}
+
+/// Whether a file says what a place can do, of whatever version.
+pub(crate) fn says_probes(bytes: &[u8]) -> bool {
+    bytes.starts_with(FRONT_OF_ALL)
 }
 
 /// Tries out the place and keeps what was found, unless that is known of its file system.

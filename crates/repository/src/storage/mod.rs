@@ -17,6 +17,7 @@ mod dir;
 pub(crate) mod layout;
 #[cfg(test)]
 pub(crate) mod memory;
+pub(crate) mod own_names;
 pub(crate) mod publish;
 pub(crate) mod retry;
 pub(crate) mod set_aside;

@@ -298,6 +298,17 @@ impl PathBeneath {
         })
     }
 
+    /// Removes the empty folder.
+    ///
+    /// # Errors
+    ///
+    /// `ENOTEMPTY` or `ENOTDIR`; else as for [`PathBeneath::remove_file`].
+    pub fn remove_dir(&self) -> io::Result<()> {
+        self.in_folder(|folder, name| {
+            Ok(rustix::fs::unlinkat(folder, name.as_bytes(), AtFlags::REMOVEDIR)?)
+        })
+    }
+
     /// Removes the folder with everything in it.
     ///
     /// # Errors
