@@ -387,6 +387,11 @@ impl App {
         self.preset.as_ref()
     }
 
+    /// The files that may open the repository: of its key, and of its password.
+    pub(crate) fn files_that_open(&self) -> impl Iterator<Item = &Path> {
+        self.own_key.as_deref().into_iter().chain(self.passwords.file())
+    }
+
     /// Who this machine is; made when first asked for.
     ///
     /// # Errors

@@ -124,6 +124,14 @@ impl Passwords {
         }
     }
 
+    /// The file that it is read from, if it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.source {
+            Some(Source::File(file)) => Some(file),
+            _ => None,
+        }
+    }
+
     /// Where it comes from, and what gives it: nothing of the password itself, and of a command only its program.
     pub(crate) fn described(&self) -> (Origin, Option<String>) {
         let what = self.source.as_ref().map(|source| match source {

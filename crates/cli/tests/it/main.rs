@@ -33,6 +33,8 @@ mod dead_ends;
 mod debian;
 mod defaults;
 mod deleting;
+mod deleting_guards;
+mod deleting_meanwhile;
 mod directory;
 mod drills;
 mod drips;

@@ -41,7 +41,8 @@ pub(super) fn remove_left(dir: &TargetDir) {
     }
 }
 
-fn is_beside(name: &[u8]) -> bool {
+/// Whether it is such a name.
+pub(super) fn is_beside(name: &[u8]) -> bool {
     let digits = name.strip_prefix(BESIDE.0.as_bytes());
     let digits = digits.and_then(|rest| rest.strip_suffix(BESIDE.1.as_bytes()));
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

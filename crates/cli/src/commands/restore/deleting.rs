@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::Done;
 use crate::app::App;
+use crate::arguments::selection::Patterns;
 use crate::config::Folders;
 use crate::exit::{Exit, Refusal};
 use crate::opening::open::Where;
@@ -33,7 +34,7 @@ impl Deleting {
         access: &UnlockedRepository,
         (snapshot, path): (&Snapshot, Option<&[u8]>),
         target: &Path,
-        options: &RestoreOptions,
+        (options, patterns): (&RestoreOptions, &Patterns),
     ) -> Result<Self> {
         if let Some(path) = path
             && !is_directory_at(access, snapshot, path)?
@@ -57,10 +58,16 @@ impl Deleting {
         if let Some(Ok(Where::Directory(folder))) = app.named_repository().map(Where::parse) {
             keep.push(folder);
         }
+        keep.extend(app.files_that_open().map(Path::to_owned));
         let within = DeleteIn { target, options, keep: &keep };
         let extras = within.find(access, snapshot, path, &app.run())?;
         let deleting = Self { target: target.to_owned(), keep, extras };
         deleting.tell(app, options.dry_run)?;
+        for rule in patterns.unmet_excludes() {
+            let is_path = rule.trim_end_matches('/').contains('/');
+            let why = if is_path { ": a pattern with a / in it counts from / on" } else { "" };
+            app.output.note(format_args!("note: --exclude {rule} matches nothing{why}"));
+        }
         Ok(deleting)
     }
 
@@ -71,8 +78,17 @@ impl Deleting {
             path: JsonPath,
             is_dir: bool,
         }
+        #[derive(Serialize)]
+        struct JsonKept {
+            #[serde(flatten)]
+            path: JsonPath,
+            reason: &'static str,
+        }
         use std::os::unix::ffi::OsStrExt;
-        let place = |below: &[u8]| self.target.join(std::ffi::OsStr::from_bytes(below));
+        let place = |below: &[u8]| match below.is_empty() {
+            true => self.target.clone(),
+            false => self.target.join(std::ffi::OsStr::from_bytes(below)),
+        };
         let deletes = if dry_run { "would delete" } else { "to delete:" };
         for extra in &self.extras.extras {
             let place = place(&extra.below);
@@ -86,8 +102,10 @@ impl Deleting {
         }
         for (below, why) in &self.extras.kept {
             let place = place(below);
-            app.output
-                .note(format_args!("note: {} stays: {why}", Shown(place.as_os_str().as_bytes())));
+            let path = place.as_os_str().as_bytes();
+            let kept = JsonKept { path: JsonPath::new(path), reason: why };
+            app.output.object("kept", &kept)?;
+            app.output.note(format_args!("note: {} stays: {why}", Shown(path)));
         }
         Ok(())
     }
@@ -113,12 +131,16 @@ impl Deleting {
         }
         let run = app.run();
         let within = DeleteIn { target: &self.target, options, keep: &self.keep };
-        let removed = within.remove(&self.extras.extras, &run);
+        let removed = within.remove(&self.extras, &run);
         run.take_problems().iter().try_for_each(|problem| app.output.problem(problem))?;
         let removed = removed?;
         app.output.say(format_args!("{} deleted", counted(removed, "item")))?;
         done.deleted = Some(removed);
-        done.summary.problems += run.problem_count();
+        done.not_deleted = run.problem_count();
+        if done.not_deleted > 0 {
+            let stayed = count(done.not_deleted);
+            app.output.say(format_args!("{stayed} could not be deleted, or changed meanwhile"))?;
+        }
         Ok(())
     }
 }

@@ -79,8 +79,9 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "WHEN")]
     overwrite: Option<OverwriteWhen>,
     /// Lists what is in the folder and not in the snapshot, and deletes it when everything is restored: also what rules
-    /// left out of the backup (see with -n first). What --exclude matches stays, and so do what lies beside what was backed up, other
-    /// file systems, repositories and servers' data
+    /// left out of the backup (see with -n first). Folders and files that --exclude matches stay, with all that is in them, and so do
+    /// what lies beside what was backed up, other file systems, repositories, servers' data, what holdall keeps, and what changed since it was listed. Not
+    /// with --include or --all-series
     #[arg(long, requires = "overwrite", conflicts_with_all = ["all_series", "include"])]
     delete: bool,
     /// Takes owners by number, not by name
@@ -165,7 +166,10 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let of_place = || in_place.as_ref().map(|place| &place.target);
     let target = &named.or_else(of_place).cloned().unwrap_or_default();
     let options = options(args, &patterns, in_place.is_some());
-    let list = || Deleting::list(app, &access, (snapshot, path.as_deref()), target, &options);
+    let list = || {
+        let how = (&options, &*patterns);
+        Deleting::list(app, &access, (snapshot, path.as_deref()), target, how)
+    };
     let deleting = args.delete.then(list).transpose()?;
     let traffic = || access.repository().traffic().received_bytes;
     let (before, was_there) = (traffic(), target.symlink_metadata().is_ok());
@@ -203,14 +207,14 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     if !args.dry_run {
         check_any(&done.summary, target)?;
     }
-    Ok(exit_of(&done.summary))
+    Ok(exit_of(&done))
 }
 
 /// How a restore ends that did so much.
-fn exit_of(summary: &RestoreSummary) -> Exit {
-    match summary {
-        RestoreSummary { damaged: 1.., .. } => Exit::Damage,
-        RestoreSummary { problems: 1.., .. } => Exit::Incomplete,
+fn exit_of(done: &Done) -> Exit {
+    match (&done.summary, done.not_deleted) {
+        (RestoreSummary { damaged: 1.., .. }, _) => Exit::Damage,
+        (RestoreSummary { problems: 1.., .. }, _) | (_, 1..) => Exit::Incomplete,
         _ => Exit::Done,
     }
 }
@@ -437,6 +441,8 @@ pub(crate) struct Done {
     restored_to: Option<PathBuf>,
     /// How many things were deleted, where that was asked for.
     deleted: Option<u64>,
+    /// How many were to be deleted, and stayed.
+    not_deleted: u64,
 }
 
 impl Done {
@@ -488,7 +494,8 @@ pub(crate) fn timed(
     let stages = summary.stages.clone();
     let verdict = judge(items, summary.bytes, summary.duration_seconds, stages, &usage);
     let rules_unmatched = Vec::new();
-    Ok(Done { summary, verdict, usage, rules_unmatched, restored_to: None, deleted: None })
+    let (restored_to, deleted, not_deleted) = (None, None, 0);
+    Ok(Done { summary, verdict, usage, rules_unmatched, restored_to, deleted, not_deleted })
 }
 
 fn report(
@@ -600,7 +607,7 @@ impl<'a> JsonSummary<'a> {
             total_duration: seconds,
             items_per_second: per_second(summary.files + summary.dirs, seconds),
             bytes_per_second: per_second(summary.bytes, seconds),
-            errors: summary.problems,
+            errors: summary.problems + done.not_deleted,
             verdict: &done.verdict,
         }
     }

@@ -1,26 +1,32 @@
 //! The tree of the snapshot and the folders of the target, joined in the order of their names.
 
 use std::collections::HashSet;
+use std::hash::BuildHasher;
 use std::io;
 
-use holdall_sys::{Listing, Name, TargetDir};
+use holdall_sys::{Listing, Name, Stat, TargetDir};
 use holdall_tree::{Cursor, EntryKind, PathKey};
 
-use super::look::{Look, is_mark};
-use super::{DeleteIn, Extras, Place, joined, place_of};
+use super::look::{Look, MOUNTED};
+use super::spelling::folded;
+use super::{DeleteIn, Extras, joined};
 use crate::blocks::Nodes;
 use crate::records::snapshot_path::key_of;
-use crate::restore::mark;
 use crate::restore::target::Start;
+use crate::restore::{beside, mark};
 use crate::{EngineError, Run, Snapshot, UnlockedRepository};
+
+const LEFT_OUT: &str = "it is left out";
+const SPELLED: &str = "it may be another spelling of what the snapshot has";
 
 impl DeleteIn<'_> {
     /// Finds what is in the target and not in the snapshot, which would be restored there as [`restore`](crate::restore)
     /// does. Nothing where the target is not there, or a single file is restored.
     ///
     /// # Errors
-    /// [`EngineError::Path`] if there is too much of it; [`EngineError::NoPath`]; [`EngineError::Io`] if a folder cannot be
-    /// listed; what keeps the repository from being read; [`EngineError::Interrupted`].
+    /// [`EngineError::Path`] if there is too much of it, or of a target that is a link, or lies in what never goes;
+    /// [`EngineError::NoPath`]; [`EngineError::Io`] if a folder cannot be listed; what keeps the repository from being read;
+    /// [`EngineError::Interrupted`].
     pub fn find(
         &self,
         access: &UnlockedRepository,
@@ -28,6 +34,7 @@ impl DeleteIn<'_> {
         path: Option<&[u8]>,
         run: &Run,
     ) -> Result<Extras, EngineError> {
+        let look = Look::new(self, run)?;
         let root = match self.open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Extras::default()),
             root => root.map_err(self.opening())?,
@@ -38,13 +45,11 @@ impl DeleteIn<'_> {
                 return Ok(Extras::default());
             }
             let sources = snapshot.secret.paths.iter();
-            let mut finder = Finder {
-                look: Look::new(self, run),
-                sources: sources.filter_map(|source| key_of(source)).collect(),
-                levels: Vec::new(),
-                found: Extras::default(),
-            };
-            finder.enter(root, start.top.clone(), Vec::new())?;
+            let sources = sources.filter_map(|source| key_of(source)).collect();
+            let mut finder = Finder { look, sources, levels: Vec::new() };
+            if !finder.begin(root, &start.top)? {
+                return finder.end();
+            }
             let mut cursor = Cursor::new(Nodes::open(access, session), snapshot.root);
             cursor.seek(&start.top)?;
             while let Some((key, entry)) = cursor.next()? {
@@ -68,55 +73,72 @@ impl DeleteIn<'_> {
 /// A folder of the target that the cursor is in.
 struct Level {
     dir: TargetDir,
+    there: Stat,
     key: PathKey,
     /// Its path below the target.
     below: Vec<u8>,
-    place: Place,
     names: Listing,
     /// The first name that was not met yet.
     next: usize,
-    /// Whether it lies in what was backed up, and nothing keeps what is in it.
+    /// Whether it lies in what was backed up.
     is_in_source: bool,
-    /// Whether it, or a folder above it, stays since it was named.
-    is_kept: bool,
     /// The names that the snapshot does not have, by their places in the listing.
     extra: Vec<usize>,
     /// What the snapshot has by another spelling of its name, by inode.
     spelled: HashSet<u64>,
+    /// Names of the snapshot that are not there, [`folded`], as numbers.
+    missing: HashSet<u64>,
 }
 
 struct Finder<'a> {
     look: Look<'a>,
     sources: Vec<PathKey>,
     levels: Vec<Level>,
-    found: Extras,
 }
 
 impl Finder<'_> {
-    fn enter(&mut self, dir: TargetDir, key: PathKey, below: Vec<u8>) -> Result<(), EngineError> {
+    /// Enters the target itself, unless it lies in what the selection leaves out.
+    fn begin(&mut self, root: TargetDir, top: &PathKey) -> Result<bool, EngineError> {
+        let mut at = Some(top.clone());
+        while let Some(key) = at.filter(|key| !key.is_root()) {
+            if !self.look.is_chosen(&key.to_absolute(), true) {
+                self.look.found.kept.push((Vec::new(), LEFT_OUT));
+                return Ok(false);
+            }
+            at = key.parent();
+        }
+        self.enter(root, top.clone(), Vec::new())
+    }
+
+    /// Gives whether it is entered.
+    fn enter(&mut self, dir: TargetDir, key: PathKey, below: Vec<u8>) -> Result<bool, EngineError> {
         let shown = String::from_utf8_lossy(&below).into_owned();
         let failed = |error| EngineError::io(format!("listing /{shown} in the target"), error);
         let opened =
             dir.as_dir().entries().and_then(|names| Ok((names, dir.as_dir().stat_self()?)));
         let (names, there) = opened.map_err(failed)?;
+        let bytes = names.iter().map(|one| one.name().as_bytes());
+        if let Some(why) = self.look.why_it_stays(&below, bytes) {
+            self.look.found.kept.push((below, why));
+            return Ok(false);
+        }
         let is_in = |source: &PathKey| *source == key || source.is_ancestor_of(&key);
-        let is_kept =
-            self.levels.last().is_some_and(|above| above.is_kept) || self.look.is_kept(&below);
-        let is_in_source = self.sources.iter().any(is_in) && !is_kept;
-        let (extra, spelled, place) = (Vec::new(), HashSet::new(), place_of(&there));
+        let is_in_source = self.sources.iter().any(is_in);
+        let (spelled, missing) = (HashSet::new(), HashSet::new());
+        let (next, extra) = (0, Vec::new());
         self.levels.push(Level {
             dir,
+            there,
             key,
             below,
-            place,
             names,
-            next: 0,
+            next,
             is_in_source,
-            is_kept,
             extra,
             spelled,
+            missing,
         });
-        Ok(())
+        Ok(true)
     }
 
     /// Takes an entry of the snapshot. Gives whether its folder was entered.
@@ -124,35 +146,35 @@ impl Finder<'_> {
         while self.levels.last().is_some_and(|level| !level.key.is_ancestor_of(key)) {
             self.leave()?;
         }
+        let is_chosen = self.look.is_chosen(&key.to_absolute(), is_dir);
         let Some(level) = self.levels.last_mut() else { return Ok(false) };
         let Ok(name) = Name::new(key.name()) else { return Ok(false) };
         let is_there = level.pass(Some(name.as_bytes()));
-        if !is_there {
+        if !is_there && !level.names.is_empty() {
+            level.missing.insert(self.look.key.hash_one(folded(name.as_bytes())));
             let Ok(there) = level.dir.as_dir().stat(name) else { return Ok(false) };
             level.spelled.insert(there.inode);
         }
-        if !is_dir {
+        if !is_dir || !is_chosen {
             return Ok(false);
         }
         // What became a link or a file since is replaced by the restore, or stays.
         let Ok(dir) = level.dir.open_dir(name) else { return Ok(false) };
         let below = joined(&level.below, name.as_bytes());
-        let is_elsewhere =
-            dir.as_dir().stat_self().is_ok_and(|there| place_of(&there) != level.place);
-        if is_elsewhere && !self.sources.contains(key) {
-            self.found.kept.push((below, "it is another file system"));
+        let is_here = |there: Stat| there.is_on_mount_of(&level.there);
+        if !dir.as_dir().stat_self().is_ok_and(is_here) && !self.sources.contains(key) {
+            self.look.found.kept.push((below, MOUNTED));
             return Ok(false);
         }
-        self.enter(dir, key.clone(), below)?;
-        Ok(true)
+        self.enter(dir, key.clone(), below)
     }
 
     fn end(mut self) -> Result<Extras, EngineError> {
         while !self.levels.is_empty() {
             self.leave()?;
         }
-        self.found.extras.sort_by(|one, other| one.below.cmp(&other.below));
-        Ok(self.found)
+        self.look.found.extras.sort_by(|one, other| one.below.cmp(&other.below));
+        Ok(self.look.found)
     }
 
     /// Leaves the innermost folder: now all is known that the snapshot has in it.
@@ -163,24 +185,21 @@ impl Finder<'_> {
         if !level.is_in_source {
             return Ok(());
         }
-        let names = level.extra.iter().filter_map(|at| level.names.get(*at));
-        let names: Vec<Name<'_>> = names.map(|one| one.name()).collect();
-        // A repository that was begun in a folder of the snapshot.
-        if names.iter().any(|name| is_mark(name.as_bytes())) {
-            self.found.kept.push((level.below, "it is a repository, or a server's data"));
-            return Ok(());
-        }
-        for name in names {
-            let is_ours = is_top && name.as_bytes() == mark::NAME;
-            let Ok(key) = level.key.child(name.as_bytes()) else { continue };
+        for name in level.extra.iter().filter_map(|at| level.names.get(*at)).map(|one| one.name()) {
+            let bytes = name.as_bytes();
+            // What a restore that was killed left goes when the next one comes there.
+            let is_ours = (is_top && bytes == mark::NAME) || beside::is_beside(bytes);
+            let Ok(key) = level.key.child(bytes) else { continue };
             let inode = level.dir.as_dir().stat(name).map(|there| there.inode);
             if is_ours || inode.is_ok_and(|inode| level.spelled.contains(&inode)) {
                 continue;
             }
-            let paths = (joined(&level.below, name.as_bytes()), key.to_absolute());
-            let dir = (&level.dir, level.place);
-            let looked = self.look.at(dir, name, paths, 0, &mut self.found.kept)?;
-            self.found.extras.extend(looked.extras);
+            let below = joined(&level.below, bytes);
+            if level.missing.contains(&self.look.key.hash_one(folded(bytes))) {
+                self.look.found.kept.push((below, SPELLED));
+                continue;
+            }
+            self.look.note((&level.dir, &level.there), name, (below, key.to_absolute()))?;
         }
         Ok(())
     }

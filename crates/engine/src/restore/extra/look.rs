@@ -1,86 +1,95 @@
 //! What is in something that is only in the target, and whether all of it may go.
 
-use std::collections::HashSet;
+use std::hash::RandomState;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
-use holdall_format::REPOSITORY_MARKER;
-use holdall_sys::{FileKind, Listing, Name, Stat, TargetDir};
+use holdall_sys::{FileKind, Name, Stat, TargetDir};
 
-use super::{DeleteIn, Extra, MOST, Place, Seen, joined, place_of};
+use super::guard::{Named, OWN, guarded_by};
+use super::{DeleteIn, Extra, Extras, MOST, joined};
 use crate::restore::Selected;
 use crate::{EngineError, Run};
 
 /// Folders in each other that are entered; what lies deeper stays.
 const DEPTH_MOST: usize = 200;
-/// What a server's data folder has.
-const SERVER_DATABASE: &[u8] = b"server.redb";
 /// What a file system puts into its top folder.
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 
-const OF_REPOSITORY: &str = "it is a repository, or a server's data";
-const NAMED: &str = "it is holdall's own";
-const MOUNTED: &str = "it is another file system";
+pub(super) const MOUNTED: &str = "it is another file system";
+const OF_FILE_SYSTEM: &str = "it is its file system's own";
 const DEEP: &str = "it lies too deep";
 
 /// Looks at things.
 pub(super) struct Look<'a> {
     within: &'a DeleteIn<'a>,
     run: &'a Run,
-    /// Folders that stay, by device and inode.
-    keep: HashSet<(u64, u64)>,
+    named: Named,
     items: u64,
+    pub(super) found: Extras,
+    /// For numbers that stand for names.
+    pub(super) key: RandomState,
 }
 
-/// What was found of one thing: itself, if all of it may go, else what may go of what is in it.
-pub(super) struct Looked {
-    pub(super) extras: Vec<Extra>,
-    /// What was seen, if all of it may go.
-    pub(super) whole: Option<Seen>,
-}
-
-impl Looked {
-    fn nothing() -> Self {
-        Self { extras: Vec::new(), whole: None }
-    }
-}
-
-/// Whether a folder with these names is a repository, or a server's data.
-pub(super) fn is_repository(names: &Listing) -> bool {
-    names.iter().any(|one| is_mark(one.name().as_bytes()))
-}
-
-/// Whether a folder that has something of that name is one.
-pub(super) fn is_mark(name: &[u8]) -> bool {
-    name == REPOSITORY_MARKER.as_bytes() || name == SERVER_DATABASE
+/// What may go of one thing.
+enum Looked {
+    /// All of it; it is noted as it was.
+    Whole(Extra),
+    /// So much of what is in it.
+    Parts(Vec<Extra>),
 }
 
 impl<'a> Look<'a> {
-    pub(super) fn new(within: &'a DeleteIn<'a>, run: &'a Run) -> Self {
-        let folder = |path: &std::path::PathBuf| {
-            path.metadata().ok().map(|found| (found.dev(), found.ino()))
-        };
-        Self { within, run, keep: within.keep.iter().filter_map(folder).collect(), items: 0 }
+    /// # Errors
+    /// [`EngineError::Path`] for a target in which nothing is ever deleted.
+    pub(super) fn new(within: &'a DeleteIn<'a>, run: &'a Run) -> Result<Self, EngineError> {
+        let named = Named::of(within.keep);
+        within.check_target(&named)?;
+        let (found, key) = (Extras::default(), RandomState::new());
+        Ok(Self { within, run, named, items: 0, found, key })
     }
 
-    /// Whether a folder stays since it was named, with all that is in it.
-    pub(super) fn is_kept(&self, below: &[u8]) -> bool {
-        let found = self.place_of_path(below).metadata();
-        found.is_ok_and(|found| self.keep.contains(&(found.dev(), found.ino())))
+    /// Why a folder with these names stays, with all that is in it.
+    pub(super) fn why_it_stays<'n>(
+        &self,
+        below: &[u8],
+        names: impl Iterator<Item = &'n [u8]>,
+    ) -> Option<&'static str> {
+        let is_named = self.named.has(&self.within.shown(below));
+        is_named.then_some(OWN).or_else(|| guarded_by(names))
     }
 
-    /// Looks at what is called `name` in `dir`. `kept` is told what stays.
+    /// Whether something is to be as the snapshot says: not what the selection leaves out, nor what is only on the way to
+    /// what it takes.
+    pub(super) fn is_chosen(&self, path: &[u8], is_dir: bool) -> bool {
+        let select = self.within.options.select.as_ref();
+        select.is_none_or(|select| select(path, is_dir) == Selected::Yes)
+    }
+
+    /// Notes what of `name` in `dir` is to go, and what stays.
     ///
     /// # Errors
     /// [`EngineError::Path`] if there is too much; [`EngineError::Interrupted`]; [`EngineError::Io`] if a folder cannot be
     /// read.
-    pub(super) fn at(
+    pub(super) fn note(
         &mut self,
-        (dir, place): (&TargetDir, Place),
+        (dir, of_dir): (&TargetDir, &Stat),
+        name: Name<'_>,
+        paths: (Vec<u8>, Vec<u8>),
+    ) -> Result<(), EngineError> {
+        match self.at((dir, of_dir), name, paths, 0)? {
+            Looked::Whole(extra) => self.found.extras.push(extra),
+            Looked::Parts(parts) => self.found.extras.extend(parts),
+        }
+        Ok(())
+    }
+
+    fn at(
+        &mut self,
+        (dir, of_dir): (&TargetDir, &Stat),
         name: Name<'_>,
         (below, path): (Vec<u8>, Vec<u8>),
         depth: usize,
-        kept: &mut Vec<(Vec<u8>, &'static str)>,
     ) -> Result<Looked, EngineError> {
         self.run.check()?;
         self.count()?;
@@ -91,54 +100,67 @@ impl<'a> Look<'a> {
             return Ok(Looked::nothing());
         }
         let stays = match () {
-            () if place_of(&there) != place => Some(MOUNTED),
+            () if !there.is_on_mount_of(of_dir) => Some(MOUNTED),
             () if depth == DEPTH_MOST => Some(DEEP),
-            () if is_dir && self.is_kept(&below) => Some(NAMED),
-            () if name.as_bytes() == LOST_AND_FOUND => Some(MOUNTED),
+            () if name.as_bytes() == LOST_AND_FOUND => Some(OF_FILE_SYSTEM),
+            () if !is_dir => self.why_it_stays(&below, std::iter::empty()),
             () => None,
         };
         if let Some(why) = stays {
-            kept.push((below, why));
-            return Ok(Looked::nothing());
+            return Ok(self.keeps(below, why));
         }
-        if !is_dir {
-            return Ok(whole(Extra::of(below, path, &there)));
+        match is_dir {
+            false => Ok(self.whole(Extra { below, is_dir }, &there)),
+            true => self.folder(dir, name, (below, path), &there, depth),
         }
+    }
+
+    fn folder(
+        &mut self,
+        dir: &TargetDir,
+        name: Name<'_>,
+        (below, path): (Vec<u8>, Vec<u8>),
+        there: &Stat,
+        depth: usize,
+    ) -> Result<Looked, EngineError> {
         let opened = dir.open_dir(name).and_then(|dir| Ok((dir.as_dir().entries()?, dir)));
         let (names, dir) = opened.map_err(|error| self.cannot_list(&below, error))?;
-        if is_repository(&names) {
-            kept.push((below, OF_REPOSITORY));
-            return Ok(Looked::nothing());
+        let bytes = names.iter().map(|one| one.name().as_bytes());
+        if let Some(why) = self.why_it_stays(&below, bytes) {
+            return Ok(self.keeps(below, why));
         }
-        let mut extra = Extra::of(below, path, &there);
         let (mut all_go, mut parts) = (true, Vec::new());
         for entry in names.iter() {
             let name = entry.name();
-            let below = joined(&extra.below, name.as_bytes());
-            let path = [&extra.path[..], b"/", name.as_bytes()].concat();
-            let looked = self.at((&dir, place), name, (below, path), depth + 1, kept)?;
-            parts.extend(looked.extras);
-            match looked.whole {
-                Some(seen) => extra.seen.add(&seen),
-                None => all_go = false,
+            let path = [&path[..], b"/", name.as_bytes()].concat();
+            let paths = (joined(&below, name.as_bytes()), path);
+            match self.at((&dir, there), name, paths, depth + 1)? {
+                Looked::Whole(extra) => parts.push(extra),
+                Looked::Parts(some) => {
+                    all_go = false;
+                    parts.extend(some);
+                }
             }
         }
-        Ok(if all_go { whole(extra) } else { Looked { extras: parts, whole: None } })
+        Ok(match all_go {
+            true => self.whole(Extra { below, is_dir: true }, there),
+            false => Looked::Parts(parts),
+        })
     }
 
-    fn place_of_path(&self, below: &[u8]) -> std::path::PathBuf {
-        use std::os::unix::ffi::OsStrExt;
-        self.within.target.join(std::ffi::OsStr::from_bytes(below))
+    fn whole(&mut self, extra: Extra, there: &Stat) -> Looked {
+        self.found.listed.add(&extra.below, there);
+        Looked::Whole(extra)
+    }
+
+    fn keeps(&mut self, below: Vec<u8>, why: &'static str) -> Looked {
+        self.found.kept.push((below, why));
+        Looked::nothing()
     }
 
     fn cannot_list(&self, below: &[u8], error: io::Error) -> EngineError {
-        EngineError::io(format!("listing {}", self.place_of_path(below).display()), error)
-    }
-
-    /// Whether something is to go by what is chosen: nothing that is only on the way to what is wanted is.
-    fn is_chosen(&self, path: &[u8], is_dir: bool) -> bool {
-        let select = self.within.options.select.as_ref();
-        select.is_none_or(|select| select(path, is_dir) == Selected::Yes)
+        let path: PathBuf = self.within.shown(below);
+        EngineError::io(format!("listing {}", path.display()), error)
     }
 
     fn count(&mut self) -> Result<(), EngineError> {
@@ -155,27 +177,8 @@ impl<'a> Look<'a> {
     }
 }
 
-fn whole(extra: Extra) -> Looked {
-    let seen = extra.seen;
-    Looked { extras: vec![extra], whole: Some(seen) }
-}
-
-impl Extra {
-    fn of(below: Vec<u8>, path: Vec<u8>, there: &Stat) -> Self {
-        let seen = Seen {
-            place: place_of(there),
-            inode: there.inode,
-            items: 1,
-            newest_change: there.ctime.max(there.mtime),
-        };
-        Self { below, is_dir: there.kind == FileKind::Dir, path, seen }
-    }
-}
-
-impl Seen {
-    /// Adds what was seen of something in it.
-    fn add(&mut self, other: &Self) {
-        self.items += other.items;
-        self.newest_change = self.newest_change.max(other.newest_change);
+impl Looked {
+    fn nothing() -> Self {
+        Self::Parts(Vec::new())
     }
 }

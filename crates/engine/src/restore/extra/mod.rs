@@ -3,20 +3,25 @@
 //!
 //! Invariants: only what lies below a source of the snapshot is ever listed, for a folder that merely leads there, such as
 //! `/home`, has much that was never backed up. No link is followed and no other file system entered, so nothing outside of
-//! the target is touched. Repositories, data of servers, and folders that the caller names stay, with what lies in them: no
-//! snapshot has these. What the selection leaves out stays, with the folders that it needs. What is removed has to be as it
-//! was listed. Where a file system takes two spellings for one name, what the snapshot has by either is in the snapshot.
+//! the target is touched. A folder that the selection leaves out, that is a repository or holdall's own, or that the caller
+//! names, is not entered: neither it nor anything in it goes, and no target may lie in one. Just what was listed is removed:
+//! each item if it is what it was then, a folder once nothing is in it. What the snapshot has by another spelling stays.
 //!
-//! `find` joins tree and target, `look` sees what is in something that is only in the target, `remove` removes.
+//! `find` joins tree and target, `look` sees what is in something that is only in the target, `guard` knows what never goes,
+//! `spelling` which names may be one, `listed` what was listed, and `remove` removes that.
 
 mod find;
+mod guard;
+mod listed;
 mod look;
 mod remove;
+mod spelling;
 
 use std::path::{Path, PathBuf};
 
-use holdall_sys::{Stat, TargetDir, Timestamp};
+use holdall_sys::TargetDir;
 
+use self::listed::Listed;
 use super::RestoreOptions;
 use crate::EngineError;
 
@@ -30,18 +35,6 @@ pub struct Extra {
     pub below: Vec<u8>,
     /// Whether it is a folder.
     pub is_dir: bool,
-    /// Its absolute path in the snapshot, if it had one there.
-    path: Vec<u8>,
-    seen: Seen,
-}
-
-/// What was seen of something and all that is in it: whatever comes or changes shows in one of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    place: Place,
-    inode: u64,
-    items: u64,
-    newest_change: Timestamp,
 }
 
 /// What is only in the target.
@@ -51,6 +44,8 @@ pub struct Extras {
     pub extras: Vec<Extra>,
     /// What stays all the same, by path below the target, and why.
     pub kept: Vec<(Vec<u8>, &'static str)>,
+    /// All of it, as it was.
+    listed: Listed,
 }
 
 /// Where something is to be made as a snapshot says, and how.
@@ -59,7 +54,7 @@ pub struct DeleteIn<'a> {
     pub target: &'a Path,
     /// How it is restored.
     pub options: &'a RestoreOptions,
-    /// Folders that stay wherever they are, such as that of the repository.
+    /// Folders and files that stay wherever they are, such as the repository and the file of its password.
     pub keep: &'a [PathBuf],
 }
 
@@ -75,13 +70,11 @@ impl DeleteIn<'_> {
         let what = format!("opening {}", self.target.display());
         |error| EngineError::io(what, error)
     }
-}
 
-/// A file system, and the mount through which it is seen, where the system tells.
-type Place = (u64, Option<u64>);
-
-fn place_of(there: &Stat) -> Place {
-    (there.device, there.mount_id)
+    fn shown(&self, below: &[u8]) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        self.target.join(std::ffi::OsStr::from_bytes(below))
+    }
 }
 
 fn joined(below: &[u8], name: &[u8]) -> Vec<u8> {

@@ -1,110 +1,122 @@
 //! Removing what was listed, beneath the target and nowhere else.
+//!
+//! Each item is looked at right before it goes, and goes only if it is what was listed. A folder goes once nothing is in it,
+//! so that what came meanwhile stays, and the folders that it is in.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use holdall_sys::{FileKind, Name, TargetDir};
 
-use super::look::Look;
-use super::{DeleteIn, Extra, joined, place_of};
+use super::{DeleteIn, Extra, Extras, Listed, joined};
 use crate::restore::below::{self, LastBelow};
 use crate::{EngineError, Run};
 
+const CHANGED: &str = "it changed since it was listed, and stays";
+const CHANGED_WITHIN: &str = "something in it changed since it was listed, and stays";
+
 impl DeleteIn<'_> {
-    /// Removes what was listed, if it is as it was then, and gives how many files, folders and all else that were. What
-    /// cannot be removed is noted with [`Run::problem`], and the rest goes on.
+    /// Removes what was listed, as far as it is as it was then, and gives how many files, folders and all else that were. What
+    /// stays is noted with [`Run::problem`], and the rest goes on. What is gone by then is no problem.
     ///
     /// # Errors
     /// [`EngineError::Io`] if the target cannot be opened; [`EngineError::Interrupted`]: what was removed until then is gone.
-    pub fn remove(&self, extras: &[Extra], run: &Run) -> Result<u64, EngineError> {
+    pub fn remove(&self, found: &Extras, run: &Run) -> Result<u64, EngineError> {
         let root = self.open().map_err(self.opening())?;
-        let mut removing = Removing { target: self.target, run, removed: 0 };
+        let listed = &found.listed;
+        let mut removing =
+            Removing { within: self, run, listed, removed: 0, failed: 0, is_changed: false };
         let mut last = LastBelow::default();
-        for extra in extras {
-            run.check()?;
+        for extra in &found.extras {
             let (folder, name) = below::split(&extra.below);
-            let opened = last.open(&root, folder).and_then(|dir| Ok((dir, Name::new(name)?)));
-            match opened {
-                Ok((dir, name)) if self.is_as_listed(dir, name, extra, run)? => {
-                    removing.one(dir, name, &extra.below)?;
-                }
-                Ok(_) => run.problem(
-                    removing.shown(&extra.below).as_os_str().as_bytes(),
-                    "it changed since it was listed, and stays",
-                ),
+            match last.open(&root, folder).and_then(|dir| Ok((dir, Name::new(name)?))) {
+                Ok((dir, name)) => removing.top(dir, name, extra)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => removing.failed(&extra.below, &error),
             }
         }
         Ok(removing.removed)
     }
-
-    fn is_as_listed(
-        &self,
-        dir: &TargetDir,
-        name: Name<'_>,
-        extra: &Extra,
-        run: &Run,
-    ) -> Result<bool, EngineError> {
-        let paths = (extra.below.clone(), extra.path.clone());
-        let place = (dir, extra.seen.place);
-        let now = Look::new(self, run).at(place, name, paths, 0, &mut Vec::new())?;
-        Ok(now.whole == Some(extra.seen))
-    }
 }
 
 struct Removing<'a> {
-    target: &'a Path,
+    within: &'a DeleteIn<'a>,
     run: &'a Run,
+    listed: &'a Listed,
     removed: u64,
+    failed: u64,
+    /// Whether something of the extra that is removed now is not as it was listed.
+    is_changed: bool,
 }
 
 impl Removing<'_> {
-    fn shown(&self, below: &[u8]) -> std::path::PathBuf {
-        self.target.join(std::ffi::OsStr::from_bytes(below))
+    fn top(&mut self, dir: &TargetDir, name: Name<'_>, extra: &Extra) -> Result<(), EngineError> {
+        self.is_changed = false;
+        self.one(dir, name, &extra.below)?;
+        if self.is_changed {
+            let path = self.within.shown(&extra.below);
+            let what = if extra.is_dir { CHANGED_WITHIN } else { CHANGED };
+            self.run.problem(path.as_os_str().as_bytes(), what);
+        }
+        Ok(())
     }
 
-    fn failed(&self, below: &[u8], error: &io::Error) {
-        let path = self.shown(below);
-        self.run.problem(path.as_os_str().as_bytes(), format!("it could not be deleted: {error}"));
-    }
-
-    /// Removes something with all that is in it, on its own file system. Gives whether it is gone.
-    fn one(&mut self, dir: &TargetDir, name: Name<'_>, below: &[u8]) -> Result<bool, EngineError> {
+    /// Removes something, with what was listed in it.
+    fn one(&mut self, dir: &TargetDir, name: Name<'_>, below: &[u8]) -> Result<(), EngineError> {
         self.run.check()?;
         let removed = match dir.as_dir().stat(name) {
+            Ok(there) if !self.listed.has(below, &there) => {
+                self.is_changed = true;
+                return Ok(());
+            }
+            Ok(there) if there.kind == FileKind::Dir => return self.folder(dir, name, below),
+            Ok(_) => dir.unlink(name),
             Err(error) => Err(error),
-            Ok(there) if there.kind != FileKind::Dir => dir.unlink(name),
-            Ok(there) => {
-                match dir.open_dir(name).and_then(|dir| Ok((dir.as_dir().entries()?, dir))) {
-                    Err(error) => Err(error),
-                    Ok((names, inner)) => {
-                        let here = inner.as_dir().stat_self().map(|own| place_of(&own));
-                        if here.ok() != Some(place_of(&there)) {
-                            self.failed(below, &io::Error::other("it is another file system"));
-                            return Ok(false);
-                        }
-                        for entry in names.iter() {
-                            let below = joined(below, entry.name().as_bytes());
-                            if !self.one(&inner, entry.name(), &below)? {
-                                // It was told why.
-                                return Ok(false);
-                            }
-                        }
-                        dir.remove_dir(name)
-                    }
-                }
+        };
+        self.count(removed, below);
+        Ok(())
+    }
+
+    fn folder(&mut self, dir: &TargetDir, name: Name<'_>, below: &[u8]) -> Result<(), EngineError> {
+        let opened = dir
+            .open_dir(name)
+            .and_then(|inner| Ok((inner.as_dir().stat_self()?, inner.as_dir().entries()?, inner)));
+        let (there, names, inner) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.count(Err(error), below);
+                return Ok(());
             }
         };
-        match removed {
-            Ok(()) => {
-                self.removed += 1;
-                Ok(true)
-            }
-            Err(error) => {
-                self.failed(below, &error);
-                Ok(false)
-            }
+        if !self.listed.has(below, &there) {
+            self.is_changed = true;
+            return Ok(());
         }
+        let failed = self.failed;
+        for entry in names.iter() {
+            self.one(&inner, entry.name(), &joined(below, entry.name().as_bytes()))?;
+        }
+        match dir.remove_dir(name) {
+            // What of it could not be removed was told.
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                self.is_changed |= self.failed == failed;
+            }
+            removed => self.count(removed, below),
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, removed: io::Result<()>, below: &[u8]) {
+        match removed {
+            Ok(()) => self.removed += 1,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => self.failed(below, &error),
+        }
+    }
+
+    fn failed(&mut self, below: &[u8], error: &io::Error) {
+        self.failed += 1;
+        let path = self.within.shown(below);
+        self.run.problem(path.as_os_str().as_bytes(), format!("it could not be deleted: {error}"));
     }
 }
