@@ -97,3 +97,25 @@ fn names_that_are_apart_on_the_target_are_restored_over_what_is_there() {
         assert_eq!(compare_trees(&source, &target, &CompareOptions::default()), []);
     }
 }
+
+#[test]
+fn two_names_that_are_one_with_a_third_that_was_there_are_not_written_over_each_other() {
+    let machine = Machine::new();
+    let Some((disk, _process)) = Mount::folding(&machine.path("disk")) else { return };
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    fs::create_dir(&source).expect("a folder");
+    fs::write(source.join("Both"), "first").expect("a file");
+    fs::write(source.join("both"), "second").expect("a file");
+    machine.init(&["-r", text(&repo)]);
+    machine.ok(["backup", "-r", text(&repo), text(&source)]);
+    let target = disk.point().join("target");
+    fs::create_dir(&target).expect("a folder");
+    fs::write(target.join("BOTH"), "before").expect("a file");
+    let done = restore(&machine, &target, &["--overwrite", "always"]).expect(3);
+    let told = done.of_type("error");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let (path, message) = (told[0]["path"].as_str(), told[0]["message"].as_str());
+    assert!(path.is_some_and(|path| path.ends_with("/both")), "{told:?}");
+    assert!(message.is_some_and(|message| message.contains("takes it for Both")), "{told:?}");
+    assert_eq!(fs::read_to_string(target.join("both")).expect("it is there"), "first");
+}

@@ -311,7 +311,11 @@ impl<'a> Node<'a> {
             let stored = self.context.stored;
             stored.is_some_and(|stored| stored.has(&self.snapshot_path(other)))
         };
-        Ok(other.filter(|other| opened.is_new || is_stored(other)))
+        Ok(other.and_then(|other| match opened.is_new || is_stored(&other) {
+            true => Some(other),
+            // The snapshot may have two names that are both one with a third here.
+            false => opened.names.claim(other, name),
+        }))
     }
 
     /// Sets its metadata, and gives up its share in the directory above.

@@ -6,7 +6,7 @@
 //! what tells is how the directory itself writes the name. In one that was there before, a look at the name in other
 //! letters comes first: a file system that finds nothing there folds nothing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Mutex, OnceLock};
 
@@ -22,6 +22,9 @@ pub(super) struct Names {
     listed: OnceLock<HashSet<Box<[u8]>>>,
     /// Held by who lists it: a directory that is open is at one place of its listing.
     listing: Mutex<()>,
+    /// Names that were there before and that the snapshot has not, each with that of the snapshot that came first and is
+    /// one with it here.
+    claimed: Mutex<HashMap<Box<[u8]>, Box<[u8]>>>,
 }
 
 impl Names {
@@ -51,6 +54,14 @@ impl Names {
         let is_near = |other: &Name<'_>| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
         let found = others().filter(is_near).find(is_it).or_else(|| others().find(is_it));
         Ok(found.map(|other| other.as_bytes().into()))
+    }
+
+    /// Takes what is called `other` here for what the snapshot calls `name`. Gives what it was taken for before, if that is
+    /// another name.
+    pub(super) fn claim(&self, other: Box<[u8]>, name: Name<'_>) -> Option<Box<[u8]>> {
+        let mut claimed = lock(&self.claimed);
+        let first = claimed.entry(other).or_insert_with(|| name.as_bytes().into());
+        (**first != *name.as_bytes()).then(|| first.clone())
     }
 
     /// Whether upper and lower case may be one here; looked at once, with the first name that has letters.
