@@ -21,6 +21,8 @@ const UPDATE: &str = "another version of holdall wrote it: update this one if it
 const MAKE_ROOM: &str = "make room there, then try again: what was stored stays stored; if `df` shows room, see with \
                          `df -i` whether it can hold no more files";
 
+/// What the place of a repository says that was erased.
+const WAS_ERASED: &str = ", which was erased";
 const GO_ON: &str = "`holdall check --repair` puts it back if its content is still stored; if the repository was set \
                      back to an older copy, `holdall backup` goes on from there, and what came after that copy is lost, \
                      unless whoever keeps the repository has it still";
@@ -188,6 +190,9 @@ pub(crate) fn hint_of(error: &anyhow::Error, known: &KnownNames) -> Option<Strin
         Exit::NoRepository if is_on_server(error) => {
             return Some(known.in_hint(BEGIN_ANEW));
         }
+        Exit::NoRepository if was_erased(error) => {
+            "none begins anew there: name another folder with -r, or remove that one"
+        }
         Exit::NoRepository => "make one with `holdall init -r REPO`, or name another with -r",
         Exit::InUse => "another holdall works there: try again when it is done",
         Exit::WrongKey => {
@@ -315,6 +320,11 @@ const BEGIN_ANEW: &str = "if its folder is lost there: with an invite of `holdal
 /// Whether it is a server that has no such repository.
 fn is_on_server(error: &anyhow::Error) -> bool {
     matches!(repository_error(error), Some(RepositoryError::NoRepository { place }) if place.starts_with("https://"))
+}
+
+/// Whether it is one that was erased.
+fn was_erased(error: &anyhow::Error) -> bool {
+    matches!(repository_error(error), Some(RepositoryError::NoRepository { place }) if place.contains(WAS_ERASED))
 }
 
 /// Why something is not allowed.

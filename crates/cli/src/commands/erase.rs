@@ -1,14 +1,16 @@
 //! `holdall erase`.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use holdall_crypto::fingerprint;
+use holdall_diagnosis::Forecast;
 use holdall_engine::{UnlockedRepository, erased_text, snapshots};
 use holdall_format::{Erased, RepositoryId};
 use holdall_lab::storage_stack::StorageStack;
-use holdall_repository::{ErasedFiles, Erasing, erase, erased_in};
+use holdall_repository::{ErasedFiles, Erasing, erase, erased_in, is_anything_left};
 use holdall_state::{KeptKeys, KeptParts};
 use serde::Serialize;
 
@@ -16,6 +18,7 @@ use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use crate::opening::open::{self, Where};
 use crate::terminal::output::{counted, size};
+use crate::terminal::progress::watched;
 
 /// File systems that write what is changed to another place.
 const WRITE_ELSEWHERE: [&str; 5] = ["btrfs", "zfs", "bcachefs", "f2fs", "nilfs2"];
@@ -32,10 +35,14 @@ Without --confirm nothing is destroyed. If it is interrupted, run it again: it g
 folder stays, with a file that says when it was erased, signed by the repository's key: no holdall begins anew there \
 until the folder is removed. The key that this computer keeps is removed, too.
 
-A disk may keep old copies of what is overwritten where nobody but its maker can read them: solid-state disks do, and so \
+If anything lies in the folder that no repository makes there, or is mounted there, nothing is destroyed, and it is named.
+
+What was removed before is not overwritten: old wrappings after `holdall key change`, which the old password opens, and packs \
+that were pruned, lie in the free space of the disk until something else takes their place. A file system with `data=journal` has copies in its \
+journal. A disk may keep old copies of what is overwritten where nobody but its maker can read them: solid-state disks do, and so \
 do file systems that write changes elsewhere, and snapshots of them. Such a copy is sealed. It can be opened by whoever also has a \
 copy of the wrapped keys from there, and the password or the recovery kit; or by a computer that keeps the key. If that \
-matters, destroy the disk, or use its own command for that.
+matters, destroy the disk, or use its own command for all of it.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, such as another fingerprint, 10 no such repository, 11 in use, 12 wrong password, 13 on \
 a server, where an administrator does it, 130 interrupted")]
@@ -61,10 +68,17 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Some(erased) => Doomed::going_on(&erased),
         None => Doomed::open(&open::access(app)?)?,
     };
+    if doomed.has.is_none() && args.confirm.is_none() && !is_anything_left(&folder)? {
+        app.output.say("it was erased, and nothing of it is left")?;
+        return Ok(Exit::Done);
+    }
     doomed.check(args, app)?;
     let interrupt = app.interrupt.flag();
-    let how = Erasing { passes: args.passes, interrupt: &interrupt, told: &|_| () };
-    let done = erase(&folder, &doomed.text, &how)?;
+    let run = app.run();
+    let told = |bytes| drop(run.bytes.fetch_add(bytes, Ordering::Relaxed));
+    let how = Erasing { passes: args.passes, interrupt: &interrupt, told: &told };
+    let erasing = || erase(&folder, &doomed.text, &how);
+    let done = watched(&app.output, &run, Forecast::typical, erasing)?;
     KeptKeys::in_state(&app.folders.state).forget(doomed.repository)?;
     KeptParts::in_state(&app.folders.state).forget(doomed.repository)?;
     let told = doomed.tell(args, app, &done, &notes(&folder));
@@ -149,10 +163,22 @@ impl Doomed {
     }
 }
 
+/// Where a file system puts what it finds no name for.
+const LOST_AND_FOUND: &str = "lost+found";
+
 /// What overwriting means where the repository lay.
 fn notes(folder: &Path) -> Vec<String> {
     let Ok(stack) = StorageStack::of(folder) else { return Vec::new() };
-    let mut notes = Vec::new();
+    let mut notes = vec![
+        "what was removed before, as by `holdall prune` and `holdall key change`, is not overwritten: it lies in the free space of the disk \
+         until something else takes its place"
+            .to_owned(),
+    ];
+    if folder.join(LOST_AND_FOUND).read_dir().is_ok_and(|mut all| all.next().is_some()) {
+        notes.push(format!(
+            "what lies in {LOST_AND_FOUND} stays: it may be parts of the repository"
+        ));
+    }
     let kind = &stack.file_system.kind;
     if WRITE_ELSEWHERE.contains(&kind.as_str()) {
         notes.push(format!(
