@@ -28,7 +28,7 @@ use crate::opening::lease::{Access, Lease};
 use crate::state_files::erased::read_own_erased;
 use crate::storage::layout::{ERASED_MARKER, Layout, MARKER_TEXT};
 use crate::storage::own_names::{LOST_AND_FOUND, below, each_in, is_own};
-use crate::storage::publish::{failed, make_dir, read_limited, remove};
+use crate::storage::publish::{failed, is_there, make_dir, read_limited, remove};
 use crate::storage::retry::split_process_errors;
 
 /// What is made anew from the rest where it is missing.
@@ -129,7 +129,9 @@ fn begin(layout: &Layout, text: &str) -> Result<(), RepositoryError> {
     if !text.is_empty() {
         let path = layout.root().join(ERASED_FILE);
         // Never written into: it may have another name.
-        remove(&path)?;
+        if is_there(&path)? {
+            remove(&path)?;
+        }
         let file = path.create_new(0o600).map_err(failed("making", &path))?;
         let written = file.write_all_at(text.as_bytes(), 0).and_then(|()| file.sync_all());
         written.map_err(failed("writing", &path))?;

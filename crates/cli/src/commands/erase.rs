@@ -12,6 +12,7 @@ use holdall_format::{Erased, RepositoryId};
 use holdall_lab::storage_stack::StorageStack;
 use holdall_repository::{ErasedFiles, Erasing, erase, erased_in, is_anything_left};
 use holdall_state::{KeptKeys, KeptParts};
+use holdall_sys::Root;
 use serde::Serialize;
 
 use crate::app::App;
@@ -75,7 +76,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     doomed.check(args, app)?;
     let interrupt = app.interrupt.flag();
     let run = app.run();
-    let told = |bytes| drop(run.bytes.fetch_add(bytes, Ordering::Relaxed));
+    let told = |bytes| {
+        run.bytes.fetch_add(bytes, Ordering::Relaxed);
+    };
     let how = Erasing { passes: args.passes, interrupt: &interrupt, told: &told };
     let erasing = || erase(&folder, &doomed.text, &how);
     let done = watched(&app.output, &run, Forecast::typical, erasing)?;
@@ -174,7 +177,7 @@ fn notes(folder: &Path) -> Vec<String> {
          until something else takes its place"
             .to_owned(),
     ];
-    if folder.join(LOST_AND_FOUND).read_dir().is_ok_and(|mut all| all.next().is_some()) {
+    if Root::at(folder).join(LOST_AND_FOUND).names().is_ok_and(|names| !names.is_empty()) {
         notes.push(format!(
             "what lies in {LOST_AND_FOUND} stays: it may be parts of the repository"
         ));

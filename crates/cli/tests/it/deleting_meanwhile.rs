@@ -63,7 +63,7 @@ fn what_is_put_into_a_folder_while_it_is_removed_stays() {
     // Between two of them there is time for what a person does.
     let slowed = ["-f", "-o", text(&trace), "-e", "trace=unlinkat", "-e"];
     let slowed = [&["strace"], &slowed[..], &["inject=unlinkat:delay_enter=300000"]].concat();
-    let mut command = run_by(&slowed, &home.command(&["--exclude", "*.keep"]));
+    let mut command = run_by(&slowed, &home.command(&["--json", "--exclude", "*.keep"]));
     let process = Process::spawn(&mut command).unwrap();
     let begun = std::time::Instant::now();
     while new.join("aa/extra").exists() {
@@ -76,6 +76,6 @@ fn what_is_put_into_a_folder_while_it_is_removed_stays() {
     let outcome = Outcome::of_process(process).expect(3);
     let mut kept = BEFORE.to_vec();
     kept.extend(["new/bb/my.keep", "new/bb/precious", "new/cc/extra"]);
-    assert_eq!(home.files(), kept, "{}", outcome.stderr);
-    assert_eq!(outcome.stderr.matches("since it was listed").count(), 1, "{}", outcome.stderr);
+    assert_eq!(home.files(), kept, "{}", outcome.stdout);
+    assert_eq!(outcome.stdout.matches("since it was listed").count(), 1, "{}", outcome.stdout);
 }

@@ -78,8 +78,8 @@ impl DeleteIn<'_> {
                 known.chain(&[REPOSITORY_MARKER, SERVER_DATABASE]).map(|name| name.as_bytes());
             let is_there =
                 |name: &&[u8]| folder.join(OsStr::from_bytes(name)).symlink_metadata().is_ok();
-            let why = named.has(folder).then_some(OWN);
-            if let Some(why) = why.or_else(|| guarded_by(known.filter(is_there))) {
+            let why = guarded_by(known.filter(is_there));
+            if let Some(why) = why.or_else(|| named.has(folder).then_some(OWN)) {
                 return refused(format!("nothing is deleted in {}: {why}", folder.display()));
             }
         }

@@ -55,8 +55,8 @@ impl<'a> Look<'a> {
         below: &[u8],
         names: impl Iterator<Item = &'n [u8]>,
     ) -> Option<&'static str> {
-        let is_named = self.named.has(&self.within.shown(below));
-        is_named.then_some(OWN).or_else(|| guarded_by(names))
+        let is_named = || self.named.has(&self.within.shown(below)).then_some(OWN);
+        guarded_by(names).or_else(is_named)
     }
 
     /// Whether something is to be as the snapshot says: not what the selection leaves out, nor what is only on the way to
