@@ -135,13 +135,19 @@ impl FileSystems {
         self.retired.extend(gone.into_iter().map(|disk: Disk| disk.id));
         let mut looked_at = HashMap::new();
         for set in sets {
-            let relevant = relevant(&self.mounts, set.real_sources());
-            let relevant: Vec<_> = relevant.into_iter().cloned().collect();
+            let (carriers, below) = relevant(&self.mounts, set.real_sources());
+            let below_is_wanted = !set.set.one_file_system;
+            let carriers = carriers.into_iter().map(|mount| (mount, true));
+            let all = carriers.chain(below.into_iter().map(|mount| (mount, below_is_wanted)));
             let mut spots = Vec::new();
-            for mount in relevant {
-                let looked_at = looked_at.entry(mount.device);
-                let (unwatched, is_new) =
-                    looked_at.or_insert_with(|| self.watch_mount(&mount)).clone();
+            for (mount, is_wanted) in all {
+                let (unwatched, is_new) = match is_wanted {
+                    true => {
+                        let looked_at = looked_at.entry(mount.device);
+                        looked_at.or_insert_with(|| self.watch_mount(&mount)).clone()
+                    }
+                    false => (None, false),
+                };
                 spots.push(Spot {
                     mount: mount.id,
                     device: mount.device,
@@ -327,17 +333,19 @@ impl OwnHandle {
     }
 }
 
-/// The mounts that a source lies on, and those below sources.
-fn relevant<'a>(mounts: &'a Mounts, sources: &[PathBuf]) -> Vec<&'a Mount> {
+/// The mounts that sources lie on, and those below sources.
+fn relevant(mounts: &Mounts, sources: &[PathBuf]) -> (Vec<Mount>, Vec<Mount>) {
     let is_below =
-        |mount: &Mount| sources.iter().any(|source| path(&mount.point).starts_with(source));
+        |mount: &&Mount| sources.iter().any(|source| path(&mount.point).starts_with(source));
     let carrier = |source: &PathBuf| {
         let above = mounts.iter().filter(|mount| source.starts_with(path(&mount.point)));
         // Of several at one place, the last one is seen.
         above.max_by_key(|mount| mount.point.len()).map(|mount| mount.id)
     };
-    let carriers: Vec<_> = sources.iter().filter_map(carrier).collect();
-    mounts.iter().filter(|mount| carriers.contains(&mount.id) || is_below(mount)).collect()
+    let carriers: HashSet<_> = sources.iter().filter_map(carrier).collect();
+    let (carriers, others): (Vec<_>, Vec<_>) =
+        mounts.iter().cloned().partition(|mount| carriers.contains(&mount.id));
+    (carriers, others.into_iter().filter(|mount| is_below(&mount)).collect())
 }
 
 /// Whether that is the path of this file, and not what the kernel calls one whose place it does not know.

@@ -39,6 +39,8 @@ pub struct WatchedSet {
     pub sources: Vec<WatchedSource>,
     /// Names of files whose presence leaves out the content of their folder.
     pub marks: Vec<Vec<u8>>,
+    /// Whether what is mounted below a source is left out.
+    pub one_file_system: bool,
     /// Whatever else says what is backed up; if it changes, everything is walked.
     pub settings: String,
     /// Why there is no journal of it, if there is none.
@@ -255,6 +257,7 @@ mod tests {
             name: "home".to_owned(),
             sources: ["/home", "/etc/file"].map(source).into(),
             marks: vec![b".nobackup".to_vec()],
+            one_file_system: false,
             settings: String::new(),
             unsuitable: None,
         };

@@ -100,6 +100,7 @@ impl Runs {
             name: "home".to_owned(),
             sources: vec![WatchedSource { path: source.to_owned(), is_followed: false }],
             marks: vec![b".nobackup".to_vec()],
+            one_file_system: false,
             settings: settings.to_owned(),
             unsuitable: None,
         };

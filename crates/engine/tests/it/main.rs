@@ -11,6 +11,7 @@
 mod adopted;
 mod backup;
 mod compacting;
+mod journal;
 mod live;
 mod meddling;
 mod patterns;

@@ -41,6 +41,7 @@ pub(super) fn watched(settings: &Settings) -> Vec<WatchedSet> {
             name: name.clone(),
             sources: sources.iter().map(source).collect(),
             marks: set.exclude_if_present.iter().map(|name| name.as_bytes().to_vec()).collect(),
+            one_file_system: set.one_file_system,
             settings: format!("{set:?}"),
             unsuitable: unsuitable(set, sources.is_empty()),
         }
