@@ -32,7 +32,7 @@ struct Part {
 
 const IT: &[&str] = &["--test", "it"];
 
-const PARTS: [Part; 23] = [
+const PARTS: [Part; 24] = [
     // 250 MB are killed each time, which takes 40 GB of disk in all; `cargo xtask test` takes far less.
     Part {
         name: "kill",
@@ -123,6 +123,15 @@ const PARTS: [Part; 23] = [
         tests: "soak::",
         settings: &[("HOLDALL_SOAK_SECONDS", "3600")],
         pieces: 12,
+    },
+    // Five times ten thousand steps of somebody who works, with a run after each twenty.
+    Part {
+        name: "journal",
+        package: "holdall-engine",
+        target: IT,
+        tests: "journal::",
+        settings: &[("HOLDALL_JOURNAL_STEPS", "50000")],
+        pieces: 5,
     },
     Part {
         name: "year",
