@@ -10,7 +10,6 @@ use holdall_format::SeriesId;
 use holdall_protocol::{RepositoryError, SessionGrant, SessionPurpose};
 use holdall_tree::{Chunker, Fingerprints};
 
-use super::changes::Changes;
 use super::compare_with_parent::Items;
 use super::describe::{Mounts, Owners};
 use super::job::JobSender;
@@ -254,7 +253,7 @@ impl<'a> Stages<'a> {
         let storing = self.storing();
         let fingerprints = self.access.fingerprints(&reading.owners.digest());
         let parents = (parents, fingerprints.clone());
-        let (places, walked) = self.places(&parents, &reading, doubt)?;
+        let (places, walked) = self.places(&parents, &reading.mounts, doubt);
         let done = thread::scope(|scope| {
             let (to_readers, jobs) = bounded(JOBS_IN_FLIGHT);
             let walk = |number| {
@@ -340,38 +339,23 @@ impl<'a> Stages<'a> {
     /// Where the walk looks if that is not everywhere, and what the summary says of it.
     fn places(
         &self,
-        parents: &Known<'_>,
-        reading: &Reading<'_>,
+        known: &Known<'_>,
+        mounts: &Mounts,
         doubt: Option<FullWalk>,
-    ) -> Result<(Option<Places>, Walked), EngineError> {
-        let Some(changes) = &self.options.changes else { return Ok((None, Walked::Full(None))) };
+    ) -> (Option<Places>, Walked) {
+        let Some(changes) = &self.options.changes else { return (None, Walked::Full(None)) };
         let found = match doubt {
-            Some(why) => Err(why.into()),
-            None => self.places_by(changes, parents, reading),
+            Some(why) => Err(why),
+            None => {
+                places::check(changes, self.options, known.0, self.tells_taken()).and_then(|()| {
+                    Places::of_run(changes, &self.options.sources, &self.parents(known), mounts)
+                })
+            }
         };
         match found {
-            Ok(places) => Ok((Some(places), Walked::Journal)),
-            Err(EngineError::NeedsFullWalk(why)) => Ok((None, Walked::Full(Some(why)))),
-            Err(error) => Err(error),
+            Ok(places) => (Some(places), Walked::Journal),
+            Err(why) => (None, Walked::Full(Some(why))),
         }
-    }
-
-    fn places_by(
-        &self,
-        changes: &Changes,
-        known: &Known<'_>,
-        reading: &Reading<'_>,
-    ) -> Result<Places, EngineError> {
-        places::check(changes, self.options, known.0, self.tells_taken())?;
-        let parents = self.parents(known);
-        if !parents.knows_leaves() {
-            return Err(FullWalk::NothingRemembered.into());
-        }
-        let mut places = Places::new(changes, &self.options.sources)?;
-        places.add_mounts(&reading.mounts, &self.options.sources)?;
-        let need_a_look = parents.need_a_look().ok_or(FullWalk::TooMany)?;
-        need_a_look.iter().for_each(|directory| places.add(directory, false));
-        Ok(places)
     }
 
     fn plan<'b>(

@@ -17,6 +17,7 @@ use holdall_tree::PathKey;
 use super::changes::Changes;
 use super::describe::{Lasting, Mounts};
 use super::options::{BackupOptions, FOLLOWED, Source};
+use super::parents::Parents;
 use super::scan::inner;
 use super::walked::FullWalk;
 use crate::records::record::PROGRAM;
@@ -38,11 +39,27 @@ pub(super) enum Scope {
 pub(super) struct Places(BTreeMap<Vec<u8>, bool>);
 
 impl Places {
-    /// Those that were handed over.
+    /// Those of a run that builds on these parents: what was handed over, and what needs a look in any case.
     ///
     /// # Errors
-    /// Why they do not do for this run.
-    pub(super) fn new(changes: &Changes, sources: &[Source]) -> Result<Self, FullWalk> {
+    /// Why it cannot go by places.
+    pub(super) fn of_run(
+        changes: &Changes,
+        sources: &[Source],
+        parents: &Parents<'_>,
+        mounts: &Mounts,
+    ) -> Result<Self, FullWalk> {
+        if !parents.knows_leaves() {
+            return Err(FullWalk::NothingRemembered);
+        }
+        let mut places = Self::handed_over(changes, sources)?;
+        places.add_mounts(mounts, sources)?;
+        let need_a_look = parents.need_a_look().ok_or(FullWalk::TooMany)?;
+        need_a_look.iter().for_each(|directory| places.add(directory, false));
+        Ok(places)
+    }
+
+    fn handed_over(changes: &Changes, sources: &[Source]) -> Result<Self, FullWalk> {
         let mut places = Self::default();
         for place in &changes.places {
             let directory = PathKey::from_absolute(place.directory.as_os_str().as_bytes());
@@ -55,8 +72,7 @@ impl Places {
         Ok(places)
     }
 
-    /// Adds a place.
-    pub(super) fn add(&mut self, directory: &PathKey, is_deep: bool) {
+    fn add(&mut self, directory: &PathKey, is_deep: bool) {
         *self.0.entry(directory.as_bytes().to_vec()).or_default() |= is_deep;
     }
 
@@ -67,15 +83,8 @@ impl Places {
     }
 
     /// Adds the folders in which something is mounted: what is mounted there, no journal of the file
-    /// system around it knows.
-    ///
-    /// # Errors
-    /// A source lies where metadata do not show what changed.
-    pub(super) fn add_mounts(
-        &mut self,
-        mounts: &Mounts,
-        sources: &[Source],
-    ) -> Result<(), FullWalk> {
+    /// system around it knows. Refuses a source that lies where metadata do not show what changed.
+    fn add_mounts(&mut self, mounts: &Mounts, sources: &[Source]) -> Result<(), FullWalk> {
         for source in sources.iter().filter(|source| !source.read_at.is_empty()) {
             let read_at = source.read_at.strip_suffix(FOLLOWED).unwrap_or(&source.read_at);
             // Of what cannot be looked at, the plan tells.
@@ -145,5 +154,66 @@ pub(super) fn check(
     match doubts.into_iter().find(|(is_so, _)| *is_so) {
         Some((_, why)) => Err(why),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backup::changes::Place;
+    use holdall_format::RecordHash;
+
+    fn places(named: &[(&str, bool)]) -> Places {
+        let place = |(directory, is_deep): &(&str, bool)| Place {
+            directory: directory.into(),
+            is_deep: *is_deep,
+        };
+        let places = named.iter().map(place).collect();
+        let changes = Changes { since: RecordHash::from_bytes([1; 32]), places };
+        let source = Source { path: b"/home/ann".to_vec(), read_at: b"/home/ann".to_vec() };
+        Places::handed_over(&changes, &[source]).unwrap()
+    }
+
+    fn key(path: &str) -> PathKey {
+        PathKey::from_absolute(path.as_bytes()).unwrap_or_default()
+    }
+
+    #[test]
+    fn each_directory_is_a_place_or_leads_to_one_or_is_passed() {
+        let places = places(&[("/home/ann/a", true), ("/home/ann/b/c", false), ("/home", false)]);
+        let scope = |path| places.scope_of(&key(path));
+        assert_eq!(scope("/home/ann/a"), Some(Scope::All));
+        assert_eq!(
+            (scope("/home/ann/b/c"), scope("/home")),
+            (Some(Scope::Direct), Some(Scope::Direct))
+        );
+        assert_eq!(
+            (scope("/home/ann"), scope("/home/ann/b")),
+            (Some(Scope::Through), Some(Scope::Through))
+        );
+        assert_eq!(
+            (scope("/home/ann/a.txt"), scope("/home/ann/b/cc"), scope("/home/bob")),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn what_lies_directly_in_a_directory_and_leads_to_places_comes_in_order() {
+        let places =
+            places(&[("/x/a/b", false), ("/x/a.txt/c", false), ("/x/a", false), ("/xx", false)]);
+        let next = |from: &[u8]| places.next_below(&key("/x"), from);
+        let first = next(&[]).unwrap();
+        assert_eq!(first, key("/x/a"));
+        let second = next(&first.after_subtree().unwrap()).unwrap();
+        assert_eq!(second, key("/x/a.txt"));
+        assert_eq!(next(&second.after_subtree().unwrap()), None);
+        assert_eq!(places.next_below(&PathKey::root(), &[]), Some(key("/x")));
+    }
+
+    #[test]
+    fn a_deep_place_above_a_source_is_one_there() {
+        assert_eq!(places(&[("/home", true)]).scope_of(&key("/home/ann")), Some(Scope::All));
+        assert_eq!(places(&[("/", true)]).scope_of(&key("/home/ann")), Some(Scope::All));
+        assert_eq!(places(&[("/home", false)]).scope_of(&key("/home/ann")), None);
     }
 }

@@ -148,7 +148,7 @@ impl Assembler<'_> {
             }
             Piece::Entry { path, entry, change } => {
                 if self.dry_run || self.push(&path, &entry)? {
-                    self.list_for_next_run(&path, &entry);
+                    self.leaves.list(&path, &entry);
                     let change = change.settle(&entry);
                     self.tell(&path, change.fate());
                     self.count(&entry, change);
@@ -177,16 +177,6 @@ impl Assembler<'_> {
         self.uncounted.in_chunks = 0;
         self.shared.run.problem(&path.to_absolute(), format!("not stored: {reason}"));
         Ok(false)
-    }
-
-    /// Notes the directory of what a run that is told what changed has to look at all the same: what is not settled,
-    /// and a file that may be changed by way of another name.
-    fn list_for_next_run(&mut self, path: &PathKey, entry: &Entry) {
-        if (entry.unsettled || entry.hardlink.is_some())
-            && let Some(directory) = path.parent()
-        {
-            self.leaves.add_to_list(directory);
-        }
     }
 
     fn adopt(&mut self, adopted: AdoptedLeaf) -> Result<(), EngineError> {

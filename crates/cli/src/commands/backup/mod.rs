@@ -18,7 +18,7 @@ use holdall_diagnosis::{
 };
 use holdall_engine::{
     BackupOptions, BackupSummary, EngineError, Listed, Problem, PutBack, Run as EngineRun, Source,
-    UnlockedRepository,
+    UnlockedRepository, Walked,
 };
 use holdall_meter::cost::Slowness;
 use holdall_meter::{RunCurve, Verdict, per_second};
@@ -281,6 +281,10 @@ impl Speed {
         options: &BackupOptions,
         done: &Done,
     ) -> Self {
+        // How long a look at some places takes says nothing of how long one at everything does.
+        if done.summary.walked == Walked::Journal {
+            return Self::default();
+        }
         let paths = options.sources.iter().map(|source| Shown(&source.path).to_string());
         let what = paths.collect::<Vec<_>>().join(" ");
         let repository = access.config().repository.to_string();
@@ -471,8 +475,12 @@ pub(crate) fn measured(
     let (problems, told) = tell_problems(app, &run);
     let left_out = tell_changes(app, &run);
     let mut summary = result.map_err(|error| nothing_came(options, error))?;
-    if let Some(why) = summary.walked.reason() {
-        app.output.detail(format_args!("everything was looked at: {why}"));
+    match summary.walked {
+        Walked::Journal => app.output.detail("only what the change journal named was looked at"),
+        Walked::Full(Some(why)) => {
+            app.output.detail(format_args!("everything was looked at: {why}"))
+        }
+        Walked::Full(None) => {}
     }
     for rule in &summary.rules_unmatched {
         app.output.detail(format_args!("{rule}: this rule met nothing"));
