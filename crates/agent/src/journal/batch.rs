@@ -11,7 +11,7 @@ use holdall_sys::FileKind;
 use holdall_sys::fanotify::FileSystem;
 use holdall_sys::fanotify_events::{Event, FileSystemId, Handle, Named, events};
 
-use super::file_systems::{Disk, ITSELF, Later, OwnHandle, give_all_up, is_at};
+use super::disk::{Disk, ITSELF, Later, OwnHandle, give_all_up, is_at};
 use super::reason::Reason;
 use super::set::SetJournal;
 

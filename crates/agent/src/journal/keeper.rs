@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use holdall_sys::fanotify::Queue;
 use jiff::Timestamp;
 
-use super::file_systems::{FileSystems, give_all_up};
+use super::disk::give_all_up;
+use super::file_systems::FileSystems;
 use super::reason::Reason;
 use super::set::{Committed, SetJournal, Walk, WatchedSet, WatchedSource};
 

@@ -14,6 +14,7 @@
 //! ```
 
 mod batch;
+mod disk;
 mod file_systems;
 mod keeper;
 mod knowledge;
