@@ -13,6 +13,7 @@ mod admin;
 mod agent;
 mod agent_bus;
 mod agent_day;
+mod agent_journal;
 mod all_series;
 mod audits;
 mod beginning;
