@@ -206,6 +206,9 @@ impl SetJournal {
         if self.snapshot.is_none() {
             self.since.give_up(Reason::NoCompleteRun);
         }
+        // A snapshot has the folders above its sources, too, and they may lie on another file system.
+        let above = self.set.sources.iter().flat_map(|source| source.path.ancestors().skip(1));
+        above.for_each(|folder| self.since.add(folder, false));
         let knowledge = std::mem::replace(&mut self.since, Knowledge::none_changed());
         self.under_way = Some(UnderWay { knowledge: knowledge.clone(), at: now });
         match (knowledge, &self.snapshot) {
@@ -238,6 +241,7 @@ impl SetJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn source(path: &str) -> WatchedSource {
         WatchedSource { path: path.into(), is_followed: true }
@@ -268,9 +272,12 @@ mod tests {
         journal
     }
 
+    /// With the folders above the sources, which are named in any case.
     fn changes(since: &str, places: &[(&str, bool)]) -> Walk {
-        let places = places.iter().map(|(place, is_deep)| (place.into(), *is_deep)).collect();
-        Walk::Changes { since: since.to_owned(), places }
+        let places = places.iter().chain(&[("/", false), ("/etc", false)]);
+        let places: BTreeMap<_, _> =
+            places.map(|(place, is_deep)| (PathBuf::from(place), *is_deep)).collect();
+        Walk::Changes { since: since.to_owned(), places: places.into_iter().collect() }
     }
 
     #[test]
@@ -284,7 +291,6 @@ mod tests {
         journal.changed(Path::new("/data/home/b"), b".holdallignore", false);
         journal.changed(Path::new("/etc"), b"file", false);
         let places = [
-            ("/etc", false),
             ("/home", false),
             ("/home/a", true),
             ("/home/ada", false),

@@ -279,10 +279,11 @@ fn begun(kind: &str, queue: Queue) -> Option<(Place, Runs)> {
 fn told(walk: Walk, source: &Path) -> Vec<String> {
     let Walk::Changes { places, .. } = walk else { panic!("{walk:?}") };
     let below = |(place, is_deep): &(PathBuf, bool)| {
-        let below = place.strip_prefix(source).unwrap().to_str().unwrap().to_owned();
-        below + if *is_deep { "+" } else { "" }
+        // The folders above are named in any case.
+        let below = place.strip_prefix(source).ok()?.to_str().unwrap().to_owned();
+        Some(below + if *is_deep { "+" } else { "" })
     };
-    places.iter().map(below).collect()
+    places.iter().filter_map(below).collect()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 
 use holdall_agent::journal::{Committed, Journal, Queue, Walk, WatchedSet, WatchedSource};
-use holdall_engine::{BackupOptions, Changes, Place, Source, Walked};
+use holdall_engine::{BackupOptions, Changes, ListedEntry, Place, Run, Source, Walked, list};
 use holdall_testkit::{Disturber, Slice, is_there, setting};
 
 use crate::world::{World, newest};
@@ -99,7 +99,12 @@ fn whatever_is_done_between_runs_their_snapshots_are_those_of_full_walks() {
         let summary = told.backup_with(&BackupOptions { changes, ..options.clone() });
         untold.backup_with(&options);
         let [with, without] = [&told, &untold].map(|world| newest(&world.access(), None).root);
-        assert_eq!(with, without, "{:?}, {walk:?}, after\n{}", summary.walked, done.join("\n"));
+        if with != without {
+            let [told, untold] = [&told, &untold].map(entries);
+            let other: Vec<_> = told.iter().filter(|entry| !untold.contains(entry)).collect();
+            let wanted: Vec<_> = untold.iter().filter(|entry| !told.contains(entry)).collect();
+            panic!("{other:#?}\nin place of\n{wanted:#?}\n{walk:?}, after\n{}", done.join("\n"));
+        }
         match (summary.walked, walk) {
             (Walked::Journal, _) => by_journal += 1,
             (Walked::Full(Some(why)), _) => *full.entry(why.to_string()).or_insert(0) += 1,
@@ -111,6 +116,18 @@ fn whatever_is_done_between_runs_their_snapshots_are_those_of_full_walks() {
     }
     println!("{steps} steps: {by_journal} runs by the journal, the others: {full:?}");
     assert!(by_journal > steps / STEPS / 4, "{by_journal} by the journal, others: {full:?}");
+}
+
+/// What the newest snapshot has, a line each.
+fn entries(world: &World) -> Vec<String> {
+    let access = world.access();
+    let mut all = Vec::new();
+    let mut add = |listed: ListedEntry<'_>| {
+        all.push(format!("{} {:?}", listed.path.escape_ascii(), listed.entry));
+        Ok(())
+    };
+    list(&access, &newest(&access, None), b"/", true, &Run::new(), &mut add).unwrap();
+    all
 }
 
 fn place((directory, is_deep): (PathBuf, bool)) -> Place {
