@@ -13,6 +13,7 @@ use std::sync::mpsc::channel;
 use holdall_agent::journal::{Committed, Journal, Queue, Walk, WatchedSet, WatchedSource};
 use holdall_engine::{BackupOptions, Changes, ListedEntry, Place, Run, Source, Walked, list};
 use holdall_testkit::{Disturber, Slice, is_there, setting};
+use tempfile::TempDir;
 
 use crate::world::{World, newest};
 
@@ -20,22 +21,27 @@ use crate::world::{World, newest};
 const STEPS: u64 = 20;
 const SET: &str = "home";
 
-/// A file system of its own: elsewhere others work meanwhile.
-struct Disk(PathBuf);
+/// A file system of its own: elsewhere others work meanwhile, also in the folder of temporary files, which would be above the source.
+struct Disk(TempDir);
 
 impl Disk {
     /// `None` for who may not mount.
-    fn in_memory(point: PathBuf) -> Option<Self> {
-        fs::create_dir(&point).unwrap();
+    fn in_memory() -> Option<Self> {
+        let point = is_there("the right to make a folder in /mnt (root)", is_root())
+            .then(|| tempfile::tempdir_in("/mnt").unwrap())?;
         let mount = ["-t", "tmpfs", "-o", "size=256m", "holdall-test"];
-        let mounted = Command::new("mount").args(mount).arg(&point).output().unwrap();
+        let mounted = Command::new("mount").args(mount).arg(point.path()).output().unwrap();
         is_there("the right to mount (root)", mounted.status.success()).then_some(Self(point))
     }
 }
 
+fn is_root() -> bool {
+    holdall_sys::users::effective_uid() == 0
+}
+
 impl Drop for Disk {
     fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
+        let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status();
         assert!(unmounted.unwrap().success());
     }
 }
@@ -70,8 +76,8 @@ fn whatever_is_done_between_runs_their_snapshots_are_those_of_full_walks() {
     let slice = Slice::one_in(10);
     let steps = slice.share(setting("HOLDALL_JOURNAL_STEPS", 10_000));
     let (told, untold) = (World::new(), World::new());
-    let Some(disk) = Disk::in_memory(told.path("disk")) else { return };
-    let [source, outside] = ["source", "outside"].map(|name| disk.0.join(name));
+    let Some(disk) = Disk::in_memory() else { return };
+    let [source, outside] = ["source", "outside"].map(|name| disk.0.path().join(name));
     [&source, &outside].iter().for_each(|folder| fs::create_dir(folder).unwrap());
     let path = source.as_os_str().as_bytes().to_vec();
     let sources = vec![Source { path: path.clone(), read_at: path }];
