@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use rustic_core::repofile::BlobType;
 use rustic_core::{BlobId, DataId};
 
-use crate::repository::{Indexed, reason};
+use crate::indexed::{Indexed, reason};
 
 /// Reads blobs, each when it is needed: at most one is in memory.
 pub(crate) struct Content {

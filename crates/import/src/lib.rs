@@ -1,7 +1,7 @@
 //! Repositories of other programs, as far as importing their snapshots takes: those of restic, in a directory.
 //!
 //! ```text
-//! directory (reads files) ─> rustic_core (keys, index, blobs) ─> repository (snapshots) ─> tree, node, content ─> engine
+//! directory (reads files) ─> rustic_core (keys, index, blobs) ─> repository ─> tree, node, content ─> engine
 //! ```
 //!
 //! What restic wrote is decoded by `rustic_core`. This crate turns its trees into entries in the order of ours, and its lists
@@ -18,6 +18,8 @@ mod snapshot;
 mod content;
 #[cfg(feature = "restic")]
 mod directory;
+#[cfg(feature = "restic")]
+mod indexed;
 #[cfg(feature = "restic")]
 mod node;
 #[cfg(feature = "restic")]

@@ -1,22 +1,19 @@
 //! A repository of restic: opened with its password, and its snapshots.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdall_engine::{ForeignSnapshot, plain_path};
+use holdall_format::limits::RECORD_MAX_PATHS;
 use rustic_core::repofile::SnapshotFile;
 use rustic_core::{
-    Credentials, Id, IndexedFullStatus, Repository, RepositoryBackends, RepositoryOptions,
-    RusticError,
+    Credentials, Id, Repository, RepositoryBackends, RepositoryOptions, RusticError,
 };
 
 use crate::directory::Directory;
+use crate::indexed::{Indexed, reason};
 use crate::tree::ResticTree;
 use crate::{ImportError, ResticSnapshot};
-
-/// A repository with its whole index in memory: about 60 bytes a blob.
-pub(crate) type Indexed = Repository<IndexedFullStatus>;
 
 /// A repository of restic, open to be read.
 pub struct ResticRepository {
@@ -81,12 +78,7 @@ impl ResticRepository {
 
 fn snapshot(file: &SnapshotFile) -> ResticSnapshot {
     let taken_ns = file.time.timestamp().as_nanosecond();
-    let mut paths: Vec<_> = file.paths.iter().map(|path| absolute(path)).collect();
-    paths.sort();
-    paths.dedup();
-    if paths.is_empty() {
-        paths.push(b"/".to_vec());
-    }
+    let paths = recordable(file.paths.iter().map(|path| absolute(path)).collect());
     let foreign = ForeignSnapshot {
         id: bytes_of(&file.id),
         taken_ns: i64::try_from(taken_ns).unwrap_or_default(),
@@ -97,6 +89,22 @@ fn snapshot(file: &SnapshotFile) -> ResticSnapshot {
     };
     let original = file.original.map(|id| bytes_of(&id));
     ResticSnapshot { foreign, original, tree: bytes_of(&file.tree) }
+}
+
+/// Paths as a record takes them: of more than it takes, the folder that has all of them.
+fn recordable(mut paths: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    paths.sort();
+    paths.dedup();
+    match &paths[..] {
+        [first, .., last] if paths.len() > RECORD_MAX_PATHS => {
+            // What all of them begin with, its lowest and its highest do.
+            let shared = first.iter().zip(last).take_while(|(left, right)| left == right).count();
+            let folder = first[..shared].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            vec![plain_path(&first[..folder])]
+        }
+        [] => vec![b"/".to_vec()],
+        _ => paths,
+    }
 }
 
 /// A path as restic recorded it, in a plain form: `C:\Users` is `/C/Users`, as its tree has it.
@@ -126,30 +134,19 @@ fn damaged(path: &Path, error: &RusticError) -> ImportError {
     ImportError::Damaged { path: path.to_owned(), reason: reason(error) }
 }
 
-/// An error of the library in one line: its own sentence, and what lies at the bottom of it.
-pub(crate) fn reason(error: &RusticError) -> String {
-    let words = |error: &RusticError| {
-        let told = error.display_log();
-        let told = told.strip_prefix("Error: ").unwrap_or(&told);
-        told.split(" (kind: ").next().unwrap_or(told).trim().to_owned()
-    };
-    let inner = |cause: &(dyn Error + 'static)| {
-        let boxed = cause.downcast_ref::<Box<RusticError>>().map(|boxed| words(boxed));
-        boxed.or_else(|| cause.downcast_ref::<RusticError>().map(words))
-    };
-    let mut cause = error.source();
-    let mut told = vec![words(error)];
-    while let Some(next) = cause {
-        told.push(inner(next).unwrap_or_else(|| next.to_string()));
-        cause = next.source();
-    }
-    told.dedup();
-    told.join(": ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_more_paths_than_a_record_takes_the_folder_is_recorded() {
+        let paths = |count: usize| (0..count).map(|at| format!("/srv/photos/{at:04}").into_bytes());
+        assert_eq!(recordable(paths(RECORD_MAX_PATHS).collect()).len(), RECORD_MAX_PATHS);
+        assert_eq!(recordable(paths(RECORD_MAX_PATHS + 1).collect()), [b"/srv/photos"]);
+        let others = paths(RECORD_MAX_PATHS).chain([b"/etc".to_vec()]);
+        assert_eq!(recordable(others.collect()), [b"/"]);
+        assert_eq!(recordable(Vec::new()), [b"/"]);
+    }
 
     #[test]
     fn a_path_of_windows_is_where_the_tree_has_it() {

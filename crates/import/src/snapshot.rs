@@ -10,6 +10,7 @@ pub struct ResticSnapshot {
     /// The id that it had before restic changed its tags, rewrote it or copied it from another repository.
     pub original: Option<[u8; 32]>,
     /// The id of its tree.
+    #[cfg(feature = "restic")]
     pub(crate) tree: [u8; 32],
 }
 

@@ -12,8 +12,8 @@ use rustic_core::repofile::{Node, Tree};
 use rustic_core::{Id, RusticError, TreeId};
 
 use crate::content::Content;
+use crate::indexed::{Indexed, reason};
 use crate::node;
-use crate::repository::{Indexed, reason};
 
 /// The most folders within each other: paths have 64 KiB, and each takes memory while it is walked.
 const MAX_DEPTH: usize = 4096;

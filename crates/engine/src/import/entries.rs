@@ -32,6 +32,16 @@ pub(super) struct Job {
     pub(super) results: Sender<Vec<Piece>>,
 }
 
+/// Walks the tree of a snapshot of another program.
+pub trait ForeignTree: Send {
+    /// Hands over all that is in it, in ascending order of the paths. What cannot be read is told to `entries`, and no
+    /// error.
+    ///
+    /// # Errors
+    /// Those of `entries`; [`EngineError::Damaged`] if the snapshot cannot be read at all.
+    fn walk(&mut self, entries: &mut Entries<'_>) -> Result<(), EngineError>;
+}
+
 /// Takes the entries of a tree in the order of their paths.
 pub struct Entries<'a> {
     shared: &'a Shared<'a>,

@@ -4,9 +4,6 @@ use std::io::Read;
 
 use holdall_tree::Entry;
 
-use super::Entries;
-use crate::EngineError;
-
 /// A snapshot of another program, as its own record says it.
 #[derive(Debug, Clone)]
 pub struct ForeignSnapshot {
@@ -22,16 +19,6 @@ pub struct ForeignSnapshot {
     pub paths: Vec<Vec<u8>>,
     /// Its tags.
     pub tags: Vec<String>,
-}
-
-/// Walks the tree of a snapshot of another program.
-pub trait ForeignTree: Send {
-    /// Hands over all that is in it, in ascending order of the paths. What cannot be read is told to `entries`, and no
-    /// error.
-    ///
-    /// # Errors
-    /// Those of `entries`; [`EngineError::Damaged`] if the snapshot cannot be read at all.
-    fn walk(&mut self, entries: &mut Entries<'_>) -> Result<(), EngineError>;
 }
 
 /// What was found at a path.

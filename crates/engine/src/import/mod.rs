@@ -27,8 +27,8 @@ use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::error::is_damaged;
 use crate::records::snapshots::snapshots;
 use crate::{Copied, CopyOptions, CopySummary, EngineError, Run, UnlockedRepository};
-pub use entries::Entries;
-pub use foreign::{ForeignSnapshot, ForeignTree, Found, FoundContent};
+pub use entries::{Entries, ForeignTree};
+pub use foreign::{ForeignSnapshot, Found, FoundContent};
 
 /// Imports snapshots, one after the other.
 pub struct Importer<'a> {

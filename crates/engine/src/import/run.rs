@@ -10,8 +10,8 @@ use holdall_protocol::{SessionGrant, SessionPurpose};
 use holdall_tree::{Chunker, Cursor};
 
 use super::Importer;
-use super::entries::Entries;
-use super::foreign::{ForeignSnapshot, ForeignTree};
+use super::entries::{Entries, ForeignTree};
+use super::foreign::ForeignSnapshot;
 use super::read::{Reader, Reading};
 use crate::backup::meters::Meters;
 use crate::backup::series_of;

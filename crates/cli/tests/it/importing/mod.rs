@@ -8,12 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdall_testkit::{
-    CompareOptions, FidelitySizes, Random, compare_trees, fidelity_tree, is_there,
+    CompareOptions, FidelitySizes, Field, Random, compare_trees, fidelity_tree, is_there,
 };
 use serde_json::Value;
 
 use crate::house::{Machine, Outcome, disk_bytes, is_root, small_tree, text};
 use crate::mounts::ManyFiles;
+
+/// The last time of ext4, in the year 2446, which some files have and restic itself does not restore.
+const LAST_TIME: &str = "secs: 15032385535,";
 
 /// A repository of restic, and a machine with an empty one of holdall.
 struct Place {
@@ -108,7 +111,8 @@ impl Place {
             // restic fills holes, and makes the target with other permissions.
             let (roots, filled_bytes) = (false, u64::MAX);
             let options = CompareOptions { roots, filled_bytes, ..CompareOptions::default() };
-            let differences = compare_trees(&by_restic, &by_holdall, &options);
+            let mut differences = compare_trees(&by_restic, &by_holdall, &options);
+            differences.retain(|one| one.field != Field::Mtime || !one.right.contains(LAST_TIME));
             assert!(differences.is_empty(), "{:#?}", &differences[..differences.len().min(20)]);
             fs::remove_dir_all(by_restic).unwrap();
             fs::remove_dir_all(by_holdall).unwrap();
