@@ -22,8 +22,8 @@ pub(super) struct Batch<'a, 'b> {
     opened: HashMap<FileSystemId, FileSystem>,
     /// Where directories are; nowhere if they are gone.
     places: HashMap<Handle<'b>, Vec<PathBuf>>,
-    /// Files that were looked at.
-    looked_at: HashSet<(Handle<'b>, Option<Named<'b>>)>,
+    /// Files that were looked at, and whether as ones that were written.
+    looked_at: HashSet<(Handle<'b>, Option<Named<'b>>, bool)>,
 }
 
 impl<'a, 'b> Batch<'a, 'b> {
@@ -97,13 +97,18 @@ impl<'a, 'b> Batch<'a, 'b> {
         } else if event.is_write() {
             self.later.add(target, |later| &mut later.open, sets);
         }
-        if !self.looked_at.insert((*target, place)) {
+        let is_written = event.is_write() || event.is_close();
+        if !self.looked_at.insert((*target, place, is_written)) {
             return Ok(());
         }
         let Some(disk) = self.disk(target.file_system)? else { return Ok(()) };
         let Some(found) = self.opened(disk)?.open(target)? else { return Ok(()) };
         let stat = found.stat()?;
-        if stat.nlink > 1 && stat.kind != FileKind::Dir && place.is_none() {
+        let has_more_names = stat.nlink > 1 && stat.kind != FileKind::Dir;
+        if has_more_names && is_written {
+            disk.give_up(sets, &Reason::SeveralNames);
+        }
+        if has_more_names && place.is_none() {
             self.later.add(target, |later| &mut later.new_names, sets);
             return Ok(());
         }

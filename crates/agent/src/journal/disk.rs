@@ -25,8 +25,8 @@ pub(super) struct Disk {
     pub(super) device: u64,
     /// Where all of it is mounted.
     pub(super) point: PathBuf,
-    /// Where else it or a part of it is, by the directories that are mounted there.
-    pub(super) others: Vec<(PathBuf, PathBuf)>,
+    /// Where else all of it is mounted.
+    pub(super) others: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,6 +77,9 @@ impl Disk {
         if stat.nlink == 0 {
             return;
         }
+        if stat.nlink > 1 && stat.kind != FileKind::Dir {
+            return self.give_up(sets, &Reason::SeveralNames);
+        }
         let Some(path) = found.path().ok().filter(|path| is_at(path, stat.inode)) else {
             return self.give_up(sets, &Reason::Doubt("a file has no path".to_owned()));
         };
@@ -92,11 +95,8 @@ impl Disk {
     /// All places of a directory, by the one through the mount of the whole.
     pub(super) fn places(&self, path: &Path) -> Vec<PathBuf> {
         let below = path.strip_prefix(&self.point).unwrap_or(path);
-        let absolute = Path::new("/").join(below);
-        let other = |(root, point): &(PathBuf, PathBuf)| {
-            Some(joined(point, absolute.strip_prefix(root).ok()?))
-        };
-        std::iter::once(path.to_owned()).chain(self.others.iter().filter_map(other)).collect()
+        let others = self.others.iter().map(|point| joined(point, below));
+        std::iter::once(path.to_owned()).chain(others).collect()
     }
 
     pub(super) fn give_up(&self, sets: &mut [SetJournal], reason: &Reason) {

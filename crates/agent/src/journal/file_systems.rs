@@ -8,8 +8,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
+use holdall_sys::Dir;
 use holdall_sys::fanotify::{Fanotify, FileSystem, Found, Queue};
 use holdall_sys::fanotify_events::FileSystemId;
 use holdall_sys::mounts::{Mount, MountWatch, Mounts};
@@ -85,7 +87,10 @@ impl FileSystems {
         self.retired.extend(gone.into_iter().map(|disk: Disk| disk.id));
         let mut looked_at = HashMap::new();
         for set in sets {
-            let (carriers, below) = relevant(&self.mounts, set.real_sources());
+            let Some((carriers, below)) = relevant(&self.mounts, set.real_sources()) else {
+                set.give_up(Reason::Mounts);
+                continue;
+            };
             let below_is_wanted = !set.set.one_file_system;
             let carriers = carriers.into_iter().map(|mount| (mount, true));
             let all = carriers.chain(below.into_iter().map(|mount| (mount, below_is_wanted)));
@@ -127,22 +132,28 @@ impl FileSystems {
             return Err(kind);
         }
         let told = |error: io::Error| format!("{kind}: {error}");
-        let same = || self.mounts.iter().filter(|other| other.device == mount.device);
-        let mut whole = same().filter(|other| other.root == b"/");
+        // A folder above it may be renamed, and it lies where it lay.
+        if mount.root != b"/" {
+            return Err(format!("{kind}, of which only a folder is mounted there"));
+        }
+        let whole = || {
+            let same = self.mounts.iter().filter(|other| other.device == mount.device);
+            same.filter(|other| other.root == b"/")
+        };
         let is_reached = |other: &&Mount| {
             let found = self.mounts.of_path(&path(&other.point));
             found.is_ok_and(|found| found.is_some_and(|found| found.id == other.id))
         };
-        let Some(whole) = whole.find(is_reached) else {
-            return Err(format!("{kind}, of which only a part is mounted"));
+        let Some(reached) = whole().find(is_reached) else {
+            return Err(format!("{kind}, which something else is mounted over"));
         };
-        let point = path(&whole.point);
+        let point = path(&reached.point);
         let id = FileSystem::at(&point).map_err(told)?.id();
         if self.disks.iter().any(|disk| disk.id == id && disk.device != mount.device) {
             return Err(format!("{kind}, and another one has the same number"));
         }
-        let others = same().filter(|other| other.id != whole.id);
-        let others = others.map(|other| (path(&other.root), path(&other.point))).collect();
+        let others = whole().filter(|other| other.id != reached.id);
+        let others = others.map(|other| path(&other.point)).collect();
         match self.disks.iter_mut().find(|disk| disk.device == mount.device) {
             Some(disk) => (disk.point, disk.others) = (point, others),
             None => {
@@ -220,26 +231,50 @@ impl FileSystems {
             }
         }
         for image in open.images {
-            changed(set, image.parent().unwrap_or(&image), image.file_name(), false);
+            self.look_at_image(&image, set)?;
         }
         for folder in open.upper_directories {
             changed(set, &folder, None, true);
         }
         Ok(())
     }
+
+    /// Notes that the image of a loop device may have changed, which may be called by the path of another mount.
+    fn look_at_image(&self, image: &Path, set: &mut [SetJournal]) -> io::Result<()> {
+        let device = match Dir::on_the_way(image.parent().unwrap_or(image).as_os_str().as_bytes()) {
+            Ok(folder) => folder.stat_self()?.device,
+            Err(_) if is_deleted(image) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let Some(disk) = self.disks.iter().find(|disk| disk.device == device) else {
+            return Ok(());
+        };
+        match disk.open()?.locate(image) {
+            Ok(Some(found)) => disk.note(&found, set),
+            Err(_) if !is_deleted(image) => disk.give_up(set, &Reason::OpenFiles),
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
-/// The mounts that sources lie on, and those below sources.
-fn relevant(mounts: &Mounts, sources: &[PathBuf]) -> (Vec<Mount>, Vec<Mount>) {
+/// Whether the kernel calls a file so that has no name any more.
+fn is_deleted(image: &Path) -> bool {
+    image.as_os_str().as_bytes().ends_with(b" (deleted)")
+}
+
+/// The mounts that sources lie on, and those below sources; nothing where a source's is not known.
+fn relevant(mounts: &Mounts, sources: &[PathBuf]) -> Option<(Vec<Mount>, Vec<Mount>)> {
     let is_below =
         |mount: &&Mount| sources.iter().any(|source| path(&mount.point).starts_with(source));
+    // What is mounted above it by name may be hidden.
     let carrier = |source: &PathBuf| {
-        let above = mounts.iter().filter(|mount| source.starts_with(path(&mount.point)));
-        // Of several at one place, the last one is seen.
-        above.max_by_key(|mount| mount.point.len()).map(|mount| mount.id)
+        let is_link = source.symlink_metadata().is_ok_and(|there| there.is_symlink());
+        let folder = source.parent().filter(|_| is_link).unwrap_or(source);
+        mounts.of_path(folder).ok().flatten().map(|mount| mount.id)
     };
-    let carriers: HashSet<_> = sources.iter().filter_map(carrier).collect();
+    let carriers: HashSet<_> = sources.iter().map(carrier).collect::<Option<_>>()?;
     let (carriers, others): (Vec<_>, Vec<_>) =
         mounts.iter().cloned().partition(|mount| carriers.contains(&mount.id));
-    (carriers, others.into_iter().filter(|mount| is_below(&mount)).collect())
+    Some((carriers, others.into_iter().filter(|mount| is_below(&mount)).collect()))
 }

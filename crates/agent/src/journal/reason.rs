@@ -20,7 +20,8 @@ pub enum Reason {
     Mounts,
     /// A source lies somewhere else now.
     SourceMoved,
-    /// A file got another name, or lost one of several, and may have one in any folder.
+    /// A file got another name, or one with several names was written. It may have one in any folder, where it may say what is
+    /// backed up.
     SeveralNames,
     /// More folders changed than are worth remembering.
     TooManyPlaces,
@@ -51,7 +52,7 @@ impl fmt::Display for Reason {
             Self::Overflow => "more happened at once than the kernel told",
             Self::Mounts => "something was mounted or unmounted at a source",
             Self::SourceMoved => "a source was moved",
-            Self::SeveralNames => "a file got another name, which may lie anywhere",
+            Self::SeveralNames => "a file has another name, which may lie anywhere",
             Self::TooManyPlaces => "too many folders changed",
             Self::OpenFiles => "it cannot be seen which files are open",
             Self::Doubt(why) => return write!(f, "a change cannot be placed: {why}"),

@@ -4,8 +4,10 @@
 //! that lead to them, with the device that they lie on; nothing is followed here, as what it leads to may not answer.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -32,7 +34,8 @@ pub struct OpenFile {
 /// What is open for writing.
 #[derive(Debug, Default)]
 pub struct OpenFiles {
-    /// What processes have open, or have mapped.
+    /// What processes have open, or have mapped together with others. A map need not be writable now: its process may make it
+    /// so again, and may have written before.
     pub files: Vec<OpenFile>,
     /// The images behind loop devices, by absolute paths: the kernel itself writes these.
     pub images: Vec<PathBuf>,
@@ -54,7 +57,7 @@ impl OpenFiles {
         let mut looking = Looking {
             is_wanted: &is_wanted,
             namespaces: HashMap::new(),
-            found: Self { is_complete, images: loop_images(), ..Self::default() },
+            found: Self { is_complete, images: loop_images()?, ..Self::default() },
         };
         for process in fs::read_dir("/proc")?.flatten() {
             let name = process.file_name();
@@ -105,10 +108,14 @@ impl Looking<'_> {
             }
         }
         let maps = fs::read(process.join("maps"))?;
+        // Of one whose first thread has ended nothing is told here, though the others go on.
+        if maps.is_empty() && fs::read_dir(process.join("task"))?.count() > 1 {
+            return Err(io::Error::other("its first thread has ended"));
+        }
         for line in maps.split(|&byte| byte == b'\n') {
             let mapped =
                 std::str::from_utf8(line.get(..MAP_BYTES.min(line.len())).unwrap_or_default());
-            let Some((device, range)) = mapped.ok().and_then(writable_map) else { continue };
+            let Some((device, range)) = mapped.ok().and_then(shared_map) else { continue };
             if (self.is_wanted)(device) {
                 self.found
                     .files
@@ -130,12 +137,12 @@ fn writable_on(about: &str) -> Option<u64> {
 /// More than a line of `/proc/PID/maps` takes before its path, which may be anything.
 const MAP_BYTES: usize = 72;
 
-/// The device and the range of a file that is mapped to be written, from a line such as
+/// The device and the range of a file whose map is shared, from a line such as
 /// `7f0000000000-7f0000001000 rw-s 00000000 08:01 131 /file`.
-fn writable_map(line: &str) -> Option<(u64, String)> {
+fn shared_map(line: &str) -> Option<(u64, String)> {
     let mut fields = line.split_ascii_whitespace();
     let (range, rights) = (fields.next()?, fields.next()?);
-    if !rights.contains('w') || !rights.ends_with('s') {
+    if !rights.ends_with('s') {
         return None;
     }
     let (major, minor) = fields.nth(1)?.split_once(':')?;
@@ -148,22 +155,27 @@ fn writable_map(line: &str) -> Option<(u64, String)> {
 }
 
 /// The files behind loop devices.
-fn loop_images() -> Vec<PathBuf> {
-    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let image = |device: fs::DirEntry| {
-        let image = fs::read_to_string(device.path().join("loop/backing_file")).ok()?;
-        Some(PathBuf::from(image.trim_end_matches('\n')))
-    };
-    devices.filter_map(image).collect()
+fn loop_images() -> io::Result<Vec<PathBuf>> {
+    let mut images = Vec::new();
+    for device in fs::read_dir("/sys/block")? {
+        match fs::read(device?.path().join("loop/backing_file")) {
+            Ok(mut image) => {
+                image.pop_if(|last| *last == b'\n');
+                images.push(OsString::from_vec(image).into());
+            }
+            Err(error) if has_ended(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(images)
 }
 
 /// Where overlays of this mount table keep what was written to them.
 fn upper_directories(mounts: &Mounts) -> impl Iterator<Item = PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
     let overlays = mounts.iter().filter(|mount| mount.file_system == b"overlay");
     let options = overlays.flat_map(|mount| mount.options.split(|&byte| byte == b','));
     let upper = options.filter_map(|option| option.strip_prefix(b"upperdir="));
-    upper.map(|path| std::ffi::OsString::from_vec(path.to_vec()).into())
+    upper.map(|path| OsString::from_vec(path.to_vec()).into())
 }
 
 #[cfg(test)]
@@ -189,14 +201,16 @@ mod tests {
     }
 
     #[test]
-    fn only_shared_maps_that_can_be_written_count() {
+    fn only_shared_maps_count_whether_they_can_be_written_now_or_not() {
         let line = |rights| format!("00400000-00452000 {rights} 00000000 08:1f 173521 /usr/bin");
         let device = super::super::stat::combine(8, 31);
-        assert_eq!(writable_map(&line("rw-s")), Some((device, "400000-452000".to_owned())));
-        for rights in ["rw-p", "r--s", "---p"] {
-            assert_eq!(writable_map(&line(rights)), None, "{rights}");
+        for rights in ["rw-s", "r--s", "---s"] {
+            assert_eq!(shared_map(&line(rights)), Some((device, "400000-452000".to_owned())));
         }
-        assert_eq!(writable_map(""), None);
+        for rights in ["rw-p", "---p"] {
+            assert_eq!(shared_map(&line(rights)), None, "{rights}");
+        }
+        assert_eq!(shared_map(""), None);
     }
 
     #[test]
