@@ -14,6 +14,9 @@ use holdall_sys::{Dir, Name, Stat};
 
 use crate::run::lock;
 
+/// Names in a directory, each with that of the snapshot that it was taken for.
+type Claims = HashMap<Box<[u8]>, Box<[u8]>>;
+
 /// The names of a directory, as far as they had to be looked at.
 #[derive(Default)]
 pub(super) struct Names {
@@ -24,7 +27,7 @@ pub(super) struct Names {
     listing: Mutex<()>,
     /// Names that were there before and that the snapshot has not, each with that of the snapshot that came first and is
     /// one with it here.
-    claimed: Mutex<HashMap<Box<[u8]>, Box<[u8]>>>,
+    claimed: Mutex<Claims>,
 }
 
 impl Names {
