@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use holdall_testkit::{
-    CompareOptions, FidelitySizes, Field, Random, compare_trees, fidelity_tree, is_there,
+    CompareOptions, Difference, FidelitySizes, Field, Random, compare_trees, fidelity_tree,
+    is_there,
 };
 use serde_json::Value;
 
