@@ -2,7 +2,7 @@
 //!
 //! A thread of its own listens on the system's bus and asks both services again whenever one of them says that something
 //! changed. A service that is not there, or does not answer in time, leaves its conditions unknown. Where there is no bus,
-//! or it goes away, all of them are, until the agent is started again.
+//! or it goes away, all of them are, until one is there: the thread looks for it every minute.
 //!
 //! Sleep is no matter of this module: the clocks of the kernel tell of it, also where no logind runs.
 
@@ -12,6 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -24,6 +25,8 @@ use zbus::{MatchRule, MessageStream};
 use crate::conditions::Conditions;
 use crate::schedule::Notice;
 
+/// How long it takes until a bus is looked for again.
+const AGAIN: Duration = Duration::from_mins(1);
 /// A service that takes longer does not answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -65,7 +68,7 @@ impl Surroundings {
         tell.set_nonblocking(true)?;
         let latest = Arc::<Mutex<Conditions>>::default();
         let watcher = Watcher { latest: Arc::clone(&latest), tell };
-        holdall_sys::thread::start_alone(move || zbus::block_on(watcher.watch()))?;
+        holdall_sys::thread::start_alone(move || watcher.watch())?;
         Ok(Self { latest, changed })
     }
 
@@ -90,10 +93,15 @@ struct Watcher {
 }
 
 impl Watcher {
-    async fn watch(self) {
-        // Without a bus, nothing is known.
-        let _ = self.listen().await;
-        self.found(Conditions::default());
+    /// Listens for ever, on one bus after the other. If it ended, the agent would find its end of the connection at an end,
+    /// and never sleep.
+    fn watch(&self) {
+        loop {
+            // Without a bus, nothing is known.
+            let _ = zbus::block_on(self.listen());
+            self.found(Conditions::default());
+            thread::sleep(AGAIN);
+        }
     }
 
     async fn listen(&self) -> zbus::Result<()> {
