@@ -28,7 +28,12 @@ pub(crate) fn kind_of(kind: EntryKind) -> FileType {
 /// An entry of a snapshot, which may be one of several names of a file.
 pub(crate) fn of_entry(inode: Inode, entry: &Entry, link: Option<HardLink>) -> FileAttr {
     let mtime = system_time(entry.mtime);
-    let size = if entry.kind == EntryKind::Directory { 0 } else { entry.size };
+    let size = match entry.kind {
+        EntryKind::Directory => 0,
+        // Programs take it for the length of the target, which in a snapshot is the content.
+        EntryKind::Symlink => entry.size.max(entry.content.len_bytes()),
+        _ => entry.size,
+    };
     FileAttr {
         ino: inode.number(),
         size,

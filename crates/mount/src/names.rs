@@ -57,7 +57,7 @@ impl Names {
             if self.by_id.contains_key(&one.id) {
                 continue;
             }
-            let host = with_host.then(|| format!("_{}", file_name(one.host)));
+            let host = with_host.then(|| format!("_{}", one.host));
             let plain = file_name(&(time_of(one) + &host.unwrap_or_default()));
             let name = match self.given.contains(&plain) {
                 true => format!("{}_{}", time_of(one), short_id(one)),

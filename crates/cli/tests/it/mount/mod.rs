@@ -103,6 +103,7 @@ fn names_of_one_file_have_one_inode_and_say_how_many_they_are() {
     let source = place.source();
     fs::create_dir(source.join("deep")).unwrap();
     fs::write(source.join("a"), "linked").unwrap();
+    std::os::unix::fs::symlink("a target", source.join("link")).unwrap();
     for name in ["b", "deep/c", "z"] {
         fs::hard_link(source.join("a"), source.join(name)).unwrap();
     }
@@ -117,6 +118,7 @@ fn names_of_one_file_have_one_inode_and_say_how_many_they_are() {
     }
     assert_ne!(found("y").ino(), found("a").ino());
     assert_eq!((found("y").nlink(), found("deep").nlink()), (1, 1));
+    assert_eq!(found("link").len(), 8, "the length of its target");
 }
 
 #[test]
