@@ -18,6 +18,8 @@ mod attributes;
 #[cfg(feature = "fuse")]
 mod catalogue;
 #[cfg(feature = "fuse")]
+mod failed_reads;
+#[cfg(feature = "fuse")]
 mod filesystem;
 #[cfg(feature = "fuse")]
 mod inode;

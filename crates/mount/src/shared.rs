@@ -11,6 +11,7 @@ use holdall_engine::{
 use holdall_format::ObjectId;
 
 use crate::catalogue::{Catalogue, Known, Numbers};
+use crate::failed_reads::{FailedReads, Part};
 use crate::pages::{PAGE_ENTRIES, Page, Pages};
 use crate::taken::Taken;
 use crate::troubles::Troubles;
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     /// Held by the one who lists: all others go on meanwhile by what was listed before.
     listing_anew: Mutex<()>,
     pages: Pages,
+    failed_reads: FailedReads,
     troubles: Troubles,
 }
 
@@ -54,8 +56,8 @@ impl Shared {
         troubles: Troubles,
     ) -> Result<Self, EngineError> {
         let reading = OnDemand::new(Arc::clone(&access), ReadAhead::open);
-        let (listing, listing_anew, pages) = Default::default();
-        let shared = Self { access, reading, listing, listing_anew, pages, troubles };
+        let (listing, listing_anew, pages, failed_reads) = Default::default();
+        let shared = Self { access, reading, listing, listing_anew, pages, failed_reads, troubles };
         shared.list()?;
         Ok(shared)
     }
@@ -80,7 +82,11 @@ impl Shared {
         if self.listing().listed_at.is_none_or(|at| at.elapsed() >= LISTED_FOR) {
             match self.list() {
                 Ok(()) => self.troubles.answered(),
-                Err(error) => self.troubles.away(&error),
+                Err(error) => {
+                    self.troubles.away(&error);
+                    // Or each name that is looked up would wait for a lost server anew.
+                    self.listing().listed_at = Some(Instant::now());
+                }
             }
         }
         drop(listing_anew);
@@ -223,8 +229,13 @@ impl Shared {
         offset: u64,
         len: usize,
     ) -> Result<Vec<u8>, Errno> {
+        let part = Part { snapshot, number, offset, len };
+        if self.failed_reads.take(&part) {
+            return Err(Errno::EIO);
+        }
         let path = || self.entry(snapshot, number).map(|found| found.path).unwrap_or_default();
         self.ask(snapshot, path, |reading, root| reading.read(root, number, offset, len))
+            .inspect_err(|_| self.failed_reads.keep(part))
     }
 
     /// Where the next data of a file begins, or its next hole.

@@ -114,8 +114,13 @@ fn refused(error: MountError) -> anyhow::Error {
     let hint = match &error {
         MountError::NotBuilt => "build it with `--features mount`, or take the packaged one",
         MountError::Directory { .. } => "give an empty folder: `mkdir DIR` makes one",
-        MountError::Dead { .. } => {
-            "free it with `fusermount3 -u DIR`, or as root with `umount DIR`"
+        MountError::Dead { directory } => {
+            let directory = Shown(directory.as_os_str().as_bytes());
+            return Refusal::new(Exit::Failed, error.to_string())
+                .hint(format!(
+                    "free it with `fusermount3 -u {directory}`, or as root with `umount {directory}`"
+                ))
+                .into();
         }
         MountError::NoDevice { .. } => {
             "install FUSE (Debian and Ubuntu: apt install fuse3), as root load it with `modprobe fuse`, and \
