@@ -31,6 +31,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How many of the lines on standard error are kept, and how much of each.
 const LINES_KEPT: usize = 10;
 const LINE_MAX_BYTES: u64 = 1000;
+/// What the name of a file may have, or it could not be restored.
+const NAME_MAX_BYTES: usize = 255;
 
 /// A command, and what it said on its standard error.
 #[derive(Debug, Clone)]
@@ -155,12 +157,14 @@ fn each_line(from: impl Read, mut take: impl FnMut(String)) {
 /// # Errors
 /// [`Refusal`] for what is no name of a file.
 pub(crate) fn source(name: &str) -> Result<Source, Refusal> {
-    let is_name = |name: &str| !matches!(name, "" | "." | "..");
+    let is_name = |name: &str| !matches!(name, "" | "." | "..") && name.len() <= NAME_MAX_BYTES;
     let relative = name.strip_prefix('/').unwrap_or(name);
     if !relative.split('/').all(is_name) {
         let message = format!("--stdin-from-command: {name:?} is no name for a file");
-        return Err(Refusal::new(Exit::Usage, message)
-            .hint("it is what the file is called in the snapshot, such as shop.dump"));
+        let hint = format!(
+            "it is what the file is called in the snapshot, such as shop.dump, and each part of it has at most {NAME_MAX_BYTES} bytes"
+        );
+        return Err(Refusal::new(Exit::Usage, message).hint(hint));
     }
     Ok(Source { path: plain_path(name.as_bytes()), read_at: Vec::new() })
 }
@@ -175,7 +179,9 @@ mod tests {
         assert_eq!(at("shop.dump").unwrap(), "/shop.dump");
         assert_eq!(at("db/shop.dump").unwrap(), "/db/shop.dump");
         assert_eq!(at("/srv/shop.dump").unwrap(), "/srv/shop.dump");
-        for wrong in ["", "/", "..", "a/../b", "a/", "a//b", "."] {
+        let long = "x".repeat(255);
+        assert_eq!(at(&long).unwrap().len(), 256);
+        for wrong in ["", &format!("{long}y"), "/", "..", "a/../b", "a/", "a//b", "."] {
             assert_eq!(at(wrong).unwrap_err().exit, Exit::Usage, "{wrong}");
         }
     }
