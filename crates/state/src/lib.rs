@@ -14,7 +14,11 @@
 //! lab/MADE-DIGEST.json           reports of the lab
 //! runs/STARTED-RANDOM            what backups and checks came to
 //! speed-history.jsonl            how fast the runs before were
-//! agent/state.json, pause.json, lock  what the agent remembers, and is told
+//! agent/state.json               what the agent remembers
+//! agent/pause.json               until when it is paused
+//! agent/lock                     which process is the agent
+//! agent/changes                  what may have changed, for the run that goes on
+//! sets/SET.lock                  which sets are being backed up
 //! ```
 //!
 //! Files are replaced as a whole, and durable once a call returns. Each may be kept by an older or newer holdall, so that
@@ -43,6 +47,7 @@ pub mod private_file;
 mod receipts;
 mod run_history;
 mod run_notes;
+mod set_lock;
 
 pub use agent_files::{AgentFiles, IsAgent};
 pub use directories::{Directories, Known, directory_name};
@@ -56,3 +61,4 @@ pub use pairings::{Pairing, Pairings};
 pub use receipts::{KnownGone, NOT_THERE, Receipts};
 pub use run_history::RunHistory;
 pub use run_notes::{KnownRuns, RunGoingOn, run_goes_on};
+pub use set_lock::{IsBackingUp, SetLock};

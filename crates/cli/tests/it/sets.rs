@@ -140,3 +140,24 @@ fn what_a_set_cannot_be_is_told_by_file_line_and_key() {
     let refused = machine.run(["agent", "run", "home"]).expect(2);
     assert!(refused.stderr.contains("sets.home.limit_upload: \"2XB\""), "{}", refused.stderr);
 }
+#[test]
+fn a_second_run_of_a_set_leaves_the_first_one_and_what_its_hooks_made_alone() {
+    let machine = machine();
+    let waits = "before = \"echo waits; until test -e TREE/go; do sleep 0.1; done\"\n#";
+    configure(&machine, &SET.replace("before =", waits));
+    let mut command = machine.command(["agent", "run", "home"]);
+    let mut running = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut said = std::io::BufReader::new(running.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert_eq!(line, "waits\n");
+    let refused = machine.run(["agent", "run", "home"]).expect(11);
+    let who = format!("being backed up already, by `holdall agent`, process {}", running.id());
+    assert!(refused.stderr.contains(&who), "{}", refused.stderr);
+    assert!(!machine.path("log").exists(), "no hook ran");
+    fs::write(machine.path("tree/go"), "").unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(0));
+    assert_eq!(log(&machine), ["after 0", "finally 0"]);
+    machine.ok(["agent", "run", "home"]);
+}
+

@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use holdall_diagnosis::runs::RunKind;
+use holdall_state::{IsBackingUp, SetLock};
 
 use super::asking::Asking;
 use super::hooks;
 use crate::app::App;
 use crate::arguments::quantity;
-use crate::commands::{backup, set_backup};
+use crate::commands::{backup, noted, set_backup};
 use crate::config::{FILE, Set};
 use crate::exit::{Exit, Refusal};
+use crate::terminal::output::sentence;
 
 /// Backs up a set of config.toml now, with its hooks
 #[derive(Debug, clap::Args)]
@@ -18,10 +21,11 @@ use crate::exit::{Exit, Refusal};
 Example: holdall agent run home
 
 It runs the hook `before`, then what `holdall backup` does with the options of the set, then `after` or `failed`, and \
-`finally` in any case. If `before` fails, nothing is backed up. -r and --password-file come before what the set says.
+`finally` in any case. If `before` fails, nothing is backed up. -r and --password-file come before what the set says. While \
+the agent or another run backs up the same set, it ends with 11, and runs no hook.
 
 Exit codes: 0 done, 1 failed (nothing committed), or the hook `before` did, 2 wrong usage, or no such set, 3 done, but some \
-sources could not be read, or another hook failed, 10 no such repository, 11 repository in use, 12 wrong password, 13 not \
+sources could not be read, or another hook failed, 10 no such repository, 11 set or repository in use, 12 wrong password, 13 not \
 allowed, 14 server unreachable, 20 damage found, 130 interrupted")]
 pub(crate) struct Args {
     /// The name of a set: `[sets.NAME]` in config.toml
@@ -43,6 +47,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Some(repository) => app.with_repository(repository),
         None => app.clone(),
     };
+    // Declared before the hooks run, so that it drops after the last of them.
+    let _lock = lock(app, &args.set, &backup.named())?;
     hooks::around(app, &args.set, &set.hooks, |before| {
         let prepare = || {
             before()?;
@@ -51,6 +57,29 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         };
         backup::run_after(&backup, app, &prepare)
     })
+}
+
+/// Takes the set for this run alone. Two runs of one set would take away what the hooks of the other have made.
+///
+/// # Errors
+/// [`Refusal`] says which process backs it up, and is noted as a run that failed.
+fn lock(app: &App, set: &str, sources: &[PathBuf]) -> Result<Option<IsBackingUp>> {
+    let lock = SetLock::in_state(&app.folders.state, set);
+    match lock.take() {
+        Ok(Some(held)) => Ok(Some(held)),
+        Ok(None) => {
+            let who = lock.holder().unwrap_or_else(|| "another process".to_owned());
+            let message = format!("the set {set} is being backed up already, by {who}");
+            let refusal = Refusal::new(Exit::InUse, message).hint("try again when it is done");
+            noted::noted(app, RunKind::Backup, sources, |_| Err(refusal.into())).map(|_| None)
+        }
+        // A backup is worth more than what keeps a second one out.
+        Err(error) => {
+            let why = sentence(&error.into());
+            app.output.urge(format_args!("{why}; another run of the set {set} is not kept out"));
+            Ok(None)
+        }
+    }
 }
 
 /// A set that sends no more than that in a second.

@@ -30,7 +30,7 @@ impl Args {
     }
 
     /// What is backed up, as it was named: paths, or the file that a command's output becomes.
-    pub(super) fn named(&self) -> Vec<PathBuf> {
+    pub(crate) fn named(&self) -> Vec<PathBuf> {
         match &self.stdin_from_command {
             Some(name) => vec![name.into()],
             None => self.paths.iter().cloned().chain(self.last.iter().map(PathBuf::from)).collect(),
