@@ -106,6 +106,20 @@ fn a_backup_that_fails_and_hooks_that_do_after_it_are_told_apart() {
 }
 
 #[test]
+fn hooks_are_told_what_could_not_be_read_and_nothing_of_another_run() {
+    let machine = machine();
+    let finally = "finally = \"echo finally $HOLDALL_RESULT $HOLDALL_MESSAGE >> LOG; echo";
+    let set = SET.replace("finally = \"echo finally $HOLDALL_RESULT >> LOG; echo", finally);
+    configure(&machine, &set.replace("[\"TREE\"]", "[\"TREE\", \"/nowhere\"]"));
+    let mut command = machine.command(["agent", "run", "home"]);
+    command.env("HOLDALL_RESULT", "7").env("HOLDALL_MESSAGE", "other");
+    Outcome::of(&mut command).expect(3);
+    let said = log(&machine);
+    assert_eq!(said[..2], ["before home unset", "after 3"]);
+    assert!(said[2].starts_with("finally 3 ") && said[2].len() > 20, "{said:?}");
+}
+
+#[test]
 fn a_signal_ends_what_goes_on_and_what_puts_things_back_still_runs() {
     let machine = machine();
     let waits = "before = \"echo $$ >> LOG; echo waits; exec sleep 600\"\n#";

@@ -26,6 +26,9 @@ use crate::terminal::output::{duration, sentence};
 /// So often is looked whether a hook has ended.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
+/// What is said of a backup that is not complete, if it names nothing.
+const UNREAD: &str = "some sources could not be read";
+
 /// Which hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hook {
@@ -58,7 +61,8 @@ struct Ended {
     message: String,
 }
 
-/// Backs a set up with its hooks. `back_up` is given what runs `before`, which it calls once it is ready to begin.
+/// Backs a set up with its hooks. `back_up` is given what runs `before`, which it calls once it is ready to begin, and where
+/// to put the first thing that could not be read.
 ///
 /// # Errors
 /// Those of the backup, and of `before`.
@@ -66,15 +70,21 @@ pub(super) fn around(
     app: &App,
     set: &str,
     hooks: &Hooks,
-    back_up: impl FnOnce(&dyn Fn() -> Result<()>) -> Result<Exit>,
+    back_up: impl FnOnce(&dyn Fn() -> Result<()>, &mut Option<String>) -> Result<Exit>,
 ) -> Result<Exit> {
     let runner = Runner { app, set, hooks };
     if hooks.failed.is_some() || hooks.finally.is_some() {
         app.interrupt.is_followed_by_work();
     }
-    let ended = back_up(&|| runner.run(Hook::Before, None));
+    let mut unread = None;
+    let ended = back_up(&|| runner.run(Hook::Before, None), &mut unread);
     let mut told = match &ended {
-        Ok(exit) => Ended { exit: app.ended(*exit), message: app.met_first().unwrap_or_default() },
+        Ok(exit) => {
+            let exit = app.ended(*exit);
+            let unread =
+                || (exit == Exit::Incomplete).then(|| unread.unwrap_or_else(|| UNREAD.into()));
+            Ended { exit, message: app.met_first().or_else(unread).unwrap_or_default() }
+        }
         Err(error) => Ended { exit: exit_of(error), message: sentence(error) },
     };
     let is_made = matches!(told.exit, Exit::Done | Exit::Incomplete);
@@ -124,6 +134,8 @@ impl Runner<'_> {
         let words = ["/bin/sh", "-c", command].map(OsString::from);
         Supervised::start(words, |command| {
             command.stdout(io::stderr()).env("HOLDALL_SET", self.set);
+            // Who started this may be a hook of another set.
+            command.env_remove("HOLDALL_RESULT").env_remove("HOLDALL_MESSAGE");
             if let Some(Ended { exit, message }) = ended {
                 command.env("HOLDALL_RESULT", exit.code().to_string());
                 command.env("HOLDALL_MESSAGE", message);

@@ -49,13 +49,13 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     };
     // Declared before the hooks run, so that it drops after the last of them.
     let _lock = lock(app, &args.set, &backup.named())?;
-    hooks::around(app, &args.set, &set.hooks, |before| {
+    hooks::around(app, &args.set, &set.hooks, |before, unread| {
         let prepare = || {
             before()?;
             asking.iter().for_each(Asking::ask);
             Ok(())
         };
-        backup::run_after(&backup, app, &prepare)
+        backup::run_after(&backup, app, &prepare, unread)
     })
 }
 

@@ -144,18 +144,25 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     if args.dry_run {
         return back_up(args, app, &mut RunEnd::default(), &mut ToTell::default());
     }
-    run_after(args, app, &|| Ok(()))
+    run_after(args, app, &|| Ok(()), &mut None)
 }
 
 /// Backs up after `before`, which is part of the run: if it fails, so does the backup, for status and for the server too.
 ///
 /// # Errors
-/// Those of `before` and of the backup.
-pub(crate) fn run_after(args: &Args, app: &App, before: &dyn Fn() -> Result<()>) -> Result<Exit> {
+/// Those of `before` and of the backup. `unread` gets the first thing that could not be read.
+pub(crate) fn run_after(
+    args: &Args,
+    app: &App,
+    before: &dyn Fn() -> Result<()>,
+    unread: &mut Option<String>,
+) -> Result<Exit> {
     let backed_up = reported(app, |to_tell| {
         noted(app, RunKind::Backup, &args.named(), |end| {
             before()?;
-            back_up(args, app, end, to_tell)
+            let exit = back_up(args, app, end, to_tell)?;
+            *unread = end.first_problems.first().cloned();
+            Ok(exit)
         })
     });
     backed_up.map_err(with_way_on)
