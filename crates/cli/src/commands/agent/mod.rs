@@ -9,6 +9,7 @@ mod resume;
 mod run;
 mod serve;
 mod status;
+mod trust;
 
 use anyhow::Result;
 use clap::Subcommand;

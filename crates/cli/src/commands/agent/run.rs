@@ -7,7 +7,7 @@ use holdall_diagnosis::runs::RunKind;
 use holdall_state::{IsBackingUp, SetLock};
 
 use super::asking::Asking;
-use super::hooks;
+use super::{hooks, trust};
 use crate::app::App;
 use crate::arguments::quantity;
 use crate::commands::{backup, noted, set_backup};
@@ -47,6 +47,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Some(repository) => app.with_repository(repository),
         None => app.clone(),
     };
+    if let Some(doubt) = trust::doubt(set, &app.folders.config) {
+        app.output.urge(doubt);
+    }
     // Declared before the hooks run, so that it drops after the last of them.
     let _lock = lock(app, &args.set, &backup.named())?;
     hooks::around(app, &args.set, &set.hooks, |before, unread| {
