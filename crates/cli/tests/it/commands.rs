@@ -86,7 +86,8 @@ fn a_command_that_does_not_end_well_commits_nothing_and_is_told_with_its_last_wo
     let script = "echo rows; echo watch out >&2";
     let said = machine.ok(["backup", "-r", &repo, OPTION, "x", "--", "sh", "-c", script]);
     assert!(said.stderr.contains("sh said: watch out"), "{}", said.stderr);
-    machine.ok(["backup", "-r", &repo, OPTION, "empty", "--", "true"]);
+    let empty = machine.run(["backup", "-r", &repo, OPTION, "empty", "--", "true"]).expect(3);
+    assert!(empty.stderr.contains("the command true printed nothing"), "{}", empty.stderr);
     assert_eq!(machine.ok(["dump", "-r", &repo, "latest:/empty"]).stdout, "");
 }
 

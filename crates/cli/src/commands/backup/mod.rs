@@ -208,6 +208,9 @@ fn back_up(args: &Args, app: &App, end: &mut RunEnd, to_tell: &mut ToTell) -> Re
     if let Some((_, command)) = &command {
         command.tell(&app.output);
     }
+    if command.is_some() && done.summary.bytes == 0 && !options.dry_run {
+        app.unseen(&nothing_printed(&args.last));
+    }
     *end = done.noted();
     explain(args, app, &mut done);
     let speed = match options.dry_run {
@@ -370,6 +373,18 @@ fn nothing_came(options: &BackupOptions, error: EngineError) -> anyhow::Error {
             .into(),
         error => error.into(),
     }
+}
+
+/// That a command ended well and gave nothing, which is seldom what was wanted of it.
+fn nothing_printed(words: &[OsString]) -> anyhow::Error {
+    let program = words.first().map(|word| Shown(word.as_bytes()).to_string()).unwrap_or_default();
+    let message =
+        format!("the command {program} printed nothing: the file in the snapshot is empty");
+    Refusal::new(Exit::Incomplete, message)
+        .hint(
+            "run the command by hand, and see why; the snapshots before have what it printed then",
+        )
+        .into()
 }
 
 /// A committed backup succeeds, even if its report cannot be written.
