@@ -115,11 +115,18 @@ fn install(app: &App, manager: &Manager, file: &Path, unit: &str) -> Result<()> 
             .hint("`holdall config generate` prints an example")
             .into());
     }
+    let is_new = !file.exists();
     private_file::replace(file, unit.as_bytes())?;
     // Nothing in it is a secret, and systemd complains of units that not everybody may read.
     fs::set_permissions(file, fs::Permissions::from_mode(0o644))?;
+    if let Err(error) = manager.run(&["daemon-reload"]) {
+        if is_new {
+            // Without systemd, it would be in nobody's service.
+            let _ = fs::remove_file(file);
+        }
+        return Err(error);
+    }
     app.output.note(format_args!("wrote {}", file.display()));
-    manager.run(&["daemon-reload"])?;
     let is_on = |timer: &&str| manager.run(&["is-enabled", "--quiet", timer]).is_ok();
     let disabled: Vec<_> = REPLACED_TIMERS.into_iter().filter(is_on).collect();
     for timer in &disabled {

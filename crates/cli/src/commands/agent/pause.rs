@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::opening::connection::parse_age;
 use crate::terminal::output::local_time;
 
@@ -50,6 +50,11 @@ pub(super) fn run(args: &Args, app: &App) -> Result<Exit> {
 }
 
 fn until(duration: Duration) -> Result<Timestamp> {
+    let refuse = |message: &str, hint: &'static str| Refusal::new(Exit::Usage, message).hint(hint);
+    if duration.is_zero() {
+        return Err(refuse("a pause of no time is none", "`holdall agent resume` ends one").into());
+    }
     let now = Timestamp::from_nanosecond(SystemClock.now_ns().into())?;
-    Ok(now.checked_add(duration)?)
+    let hint = "without a duration, it lasts until `holdall agent resume`";
+    now.checked_add(duration).map_err(|_| refuse("so long a pause has no end", hint).into())
 }
