@@ -73,6 +73,8 @@ pub enum Hold {
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
+    /// `config.toml` cannot be understood, which each backup would read.
+    Settings,
     /// The computer runs on battery.
     OnBattery,
     /// The battery has less than [`LOW_BATTERY_PERCENT`].
@@ -100,6 +102,7 @@ impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Paused { .. } => f.write_str("the agent is paused"),
+            Self::Settings => f.write_str("config.toml is wrong"),
             Self::OnBattery => f.write_str("this computer runs on battery"),
             Self::LowBattery { percent } => write!(f, "the battery is low ({percent} %)"),
             Self::Metered => f.write_str("the network connection is metered"),

@@ -4,6 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 use crate::calendar::{Calendar, CalendarError};
 
 /// A set by itself.
@@ -28,6 +31,12 @@ pub struct Schedule {
 impl Schedule {
     /// The word for sets that only a person starts.
     const NEVER: &str = "never";
+
+    /// Whether it names moments, and none of them comes after that one, as `2020-01-01` and `*-2-30`.
+    #[must_use]
+    pub fn is_over(&self, after: Timestamp, local: &TimeZone) -> bool {
+        self.calendar().is_some_and(|calendar| calendar.next_after(after, local).is_none())
+    }
 
     pub(crate) fn calendar(&self) -> Option<&Calendar> {
         self.calendar.as_ref()

@@ -3,7 +3,7 @@
 //! It is written as a whole after each decision, so that `holdall agent status` reads it while the agent runs, and needs no
 //! socket. Losing it costs no backup: each set then counts as one that was never backed up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,6 +14,11 @@ use crate::conditions::{Conditions, Hold};
 /// A moment that comes so much later, or the last one that there is.
 pub(crate) fn later(moment: Timestamp, by: Duration) -> Timestamp {
     moment.checked_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// Whether a moment is none that an agent has seen.
+fn is_unknown(moment: &Timestamp) -> bool {
+    *moment == Timestamp::UNIX_EPOCH
 }
 
 /// More than hundreds of sets take.
@@ -31,7 +36,8 @@ pub struct Pause {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SetState {
-    /// Since when the agent knows it.
+    /// Since when the agent knows it; the start of 1970 for one that it does not.
+    #[serde(skip_serializing_if = "is_unknown")]
     pub known_since: Timestamp,
     /// When its last run began.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,8 +65,8 @@ pub struct SetState {
     pub retry_at: Option<Timestamp>,
     /// How many runs failed since the last good one.
     pub failures: u32,
-    /// Whether the user was told of one of these.
-    pub is_failure_told: bool,
+    /// The exit codes of which the user was told since the last good run; none of one that was killed.
+    pub failures_told: BTreeSet<Option<u8>>,
     /// When the user was warned that there is no good backup.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warned: Option<Timestamp>,
@@ -161,7 +167,7 @@ pub struct Report {
     pub conditions: Conditions,
     /// What it was going to do.
     pub outlook: Vec<Outlook>,
-    /// Why it goes on with the settings of before, if it does.
+    /// Why the settings cannot be understood, so that nothing begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings_problem: Option<String>,
     /// How the last run of each set since the agent's start looked for changes, in words.

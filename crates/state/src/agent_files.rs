@@ -54,19 +54,20 @@ impl AgentFiles {
         lock::holder(&guarded::open_regular(&self.lock()).ok()?)
     }
 
-    /// What the agent wrote last of itself; of one that never ran or whose file is damaged, a new one.
+    /// What the agent wrote last of itself; of one that never ran, [`Self::new_report`].
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the file cannot be read, or is damaged.
     pub fn report(&self) -> Result<Report, StateError> {
-        let kept = self.read::<Report>("state.json")?;
-        let mut report = kept.unwrap_or_default();
-        if report.state.seed == 0 {
-            let mut seed = [0; 8];
-            SystemEntropy.fill(&mut seed);
-            report.state.seed = u64::from_le_bytes(seed);
-        }
-        Ok(report)
+        Ok(self.read("state.json")?.unwrap_or_else(Self::new_report))
+    }
+
+    /// That of an agent that knows nothing yet, with a seed of its own.
+    pub fn new_report() -> Report {
+        let (mut seed, mut report) = ([0; 8], Report::default());
+        SystemEntropy.fill(&mut seed);
+        report.state.seed = u64::from_le_bytes(seed);
+        report
     }
 
     /// Writes what the agent knows and is going to do.
@@ -77,14 +78,12 @@ impl AgentFiles {
         self.write("state.json", report)
     }
 
-    /// The pause, if there is one. One that cannot be understood lasts until it is ended.
+    /// The pause, if there is one.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If the file cannot be read, or is damaged.
     pub fn pause(&self) -> Result<Option<Pause>, StateError> {
-        let is_there = guarded::open_regular(&self.folder.join("pause.json")).is_ok();
-        let pause = self.read("pause.json")?;
-        Ok(pause.or_else(|| is_there.then_some(Pause { until: None })))
+        self.read("pause.json")
     }
 
     /// Pauses the agent, or ends its pause; says whether there was one.
@@ -131,8 +130,10 @@ impl AgentFiles {
     }
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, StateError> {
-        let bytes = private_file::read(&self.folder.join(name), STATE_MAX_BYTES)?;
-        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+        let path = self.folder.join(name);
+        let Some(bytes) = private_file::read(&path, STATE_MAX_BYTES)? else { return Ok(None) };
+        let damaged = StateError::io(format!("{} is damaged", path.display()));
+        serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(error.into()))
     }
 
     fn write(&self, name: &str, content: &impl Serialize) -> Result<(), StateError> {
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_damaged_or_gone_begins_anew_with_a_seed_of_its_own() {
+    fn a_state_that_is_gone_begins_anew_with_a_seed_of_its_own_and_a_damaged_one_is_told() {
         let state = tempfile::tempdir().unwrap();
         let files = AgentFiles::in_state(state.path());
         let report = files.report().unwrap();
@@ -164,7 +165,9 @@ mod tests {
         files.write_report(&report).unwrap();
         assert_eq!(files.report().unwrap(), report);
         fs::write(files.folder().join("state.json"), "{\"seed\": ").unwrap();
-        assert_ne!(files.report().unwrap().state.seed, report.state.seed);
+        let damaged = files.report().unwrap_err().to_string();
+        assert!(damaged.ends_with("state.json is damaged"), "{damaged}");
+        assert_ne!(AgentFiles::new_report().state.seed, report.state.seed);
     }
 
     #[test]
@@ -177,7 +180,7 @@ mod tests {
         files.set_pause(Some(Pause { until })).unwrap();
         assert_eq!(files.pause().unwrap(), Some(Pause { until }));
         fs::write(files.folder().join("pause.json"), "?").unwrap();
-        assert_eq!(files.pause().unwrap(), Some(Pause { until: None }));
+        files.pause().unwrap_err();
         assert!(files.set_pause(None).unwrap() && files.pause().unwrap().is_none());
     }
 }

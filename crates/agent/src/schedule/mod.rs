@@ -78,6 +78,8 @@ pub struct Scheduler {
     state: State,
     conditions: Conditions,
     pause: Option<Pause>,
+    /// Whether a backup that begins now can read its settings.
+    can_read_settings: bool,
     settled_at: Timestamp,
     running: Option<Running>,
     untold: Vec<Notice>,
@@ -93,6 +95,7 @@ impl Scheduler {
             state,
             conditions: Conditions::default(),
             pause: None,
+            can_read_settings: true,
             settled_at: later(now, SETTLING),
             running: None,
             untold: Vec::new(),
@@ -125,6 +128,11 @@ impl Scheduler {
         self.pause = pause;
     }
 
+    /// The settings can be understood, or not. Nothing begins until they can; what goes on has read them.
+    pub fn settings_are(&mut self, can_be_read: bool) {
+        self.can_read_settings = can_be_read;
+    }
+
     /// The computer woke up.
     pub fn woke_up(&mut self, now: Timestamp) {
         self.settled_at = later(now, SETTLING);
@@ -152,9 +160,8 @@ impl Scheduler {
             state.retry_at = ending.retry_after(state.failures).map(|wait| later(now, wait));
         }
         if ending.is_good() {
-            state.is_failure_told = false;
-        } else if !ending.is_passing() && !state.is_failure_told {
-            state.is_failure_told = true;
+            state.failures_told.clear();
+        } else if !ending.is_passing() && state.failures_told.insert(ending.exit_code) {
             self.untold.push(Notice::Failed { set, ending });
         }
     }
@@ -196,7 +203,8 @@ impl Scheduler {
     fn next_while_running(&mut self, now: Timestamp) -> Step {
         let going_on = self.running.as_ref().filter(|running| running.stopped_by.is_none());
         let set = going_on.and_then(|running| self.planned(running.set.as_ref()?));
-        match set.and_then(|set| self.hold(set, now)).filter(|hold| *hold != Hold::Settling) {
+        let ends_it = |hold: &Hold| !matches!(hold, Hold::Settling | Hold::Settings);
+        match set.and_then(|set| self.hold(set, now)).filter(ends_it) {
             Some(hold) => {
                 if let Some(running) = &mut self.running {
                     running.stopped_by = Some(hold.clone());
@@ -252,8 +260,10 @@ impl Scheduler {
         let is_over = |pause: &Pause| pause.until.is_some_and(|until| until <= now);
         let paused = self.pause.filter(|pause| !is_over(pause));
         let paused = paused.map(|pause| Hold::Paused { until: pause.until });
+        let unread = || (!self.can_read_settings).then_some(Hold::Settings);
         let settling = || (now < self.settled_at && set.uses_network).then_some(Hold::Settling);
-        paused.or_else(|| self.conditions.hold(&self.plan.manners, set)).or_else(settling)
+        let conditions = || self.conditions.hold(&self.plan.manners, set);
+        paused.or_else(unread).or_else(conditions).or_else(settling)
     }
 
     /// The next moment at which there may be something to do, though nothing happens until then.

@@ -1,4 +1,4 @@
-//! Messages to the user: once for a series of failures, and once a day while there is no good backup.
+//! Messages to the user: once for each kind of failure in a series, and once a day while there is no good backup.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const WARNED_EACH: Duration = Duration::from_hours(24);
 /// A message to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// A run failed, the first of a series, in a way that does not pass by itself.
+    /// A run failed, the first of its kind in a series, in a way that does not pass by itself.
     Failed {
         /// The set.
         set: String,
@@ -28,8 +28,13 @@ pub enum Notice {
         set: String,
         /// When the last good run ended, or since when there has been none.
         since: Timestamp,
-        /// For how long.
-        days: u64,
+        /// For how many hours.
+        hours: u64,
+    },
+    /// The settings cannot be understood.
+    Settings {
+        /// Why, in words.
+        problem: String,
     },
 }
 
@@ -39,18 +44,29 @@ impl Notice {
     pub fn title(&self) -> String {
         match self {
             Self::Failed { set, .. } => format!("The backup of `{set}` failed"),
-            Self::Overdue { set, days: 1, .. } => format!("No backup of `{set}` for a day"),
-            Self::Overdue { set, days, .. } => format!("No backup of `{set}` for {days} days"),
+            Self::Overdue { set, hours, .. } => match hours {
+                0 => format!("No backup of `{set}` for less than an hour"),
+                1 => format!("No backup of `{set}` for an hour"),
+                2..24 => format!("No backup of `{set}` for {hours} hours"),
+                24..48 => format!("No backup of `{set}` for a day"),
+                hours => format!("No backup of `{set}` for {} days", hours / 24),
+            },
+            Self::Settings { .. } => "Nothing is backed up: config.toml is wrong".to_owned(),
         }
     }
 }
 
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Self::Failed { ending: Ending { message: Some(message), .. }, .. } = self {
-            write!(f, "{message}. ")?;
+        match self {
+            Self::Failed { ending: Ending { message: Some(message), .. }, .. } => {
+                write!(f, "{message}. `holdall agent status` says more.")
+            }
+            Self::Settings { problem } => {
+                write!(f, "{problem}. Backups go on once it is corrected.")
+            }
+            _ => f.write_str("`holdall agent status` says more."),
         }
-        f.write_str("`holdall agent status` says more.")
     }
 }
 
@@ -66,8 +82,8 @@ impl Scheduler {
         let state = self.state.sets.get_mut(&set)?;
         state.warned = Some(now);
         let since = state.without_backup_since();
-        let days = u64::try_from(now.duration_since(since).as_hours() / 24).unwrap_or(0);
-        Some(Notice::Overdue { set, since, days })
+        let hours = u64::try_from(now.duration_since(since).as_hours()).unwrap_or(0);
+        Some(Notice::Overdue { set, since, hours })
     }
 
     /// When the user is to be warned of a set.

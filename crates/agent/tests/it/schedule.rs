@@ -271,6 +271,35 @@ fn the_user_is_told_of_a_failure_once_and_again_after_it_was_mended() {
     assert_eq!(told(day.until(time("13:30"), 0)), 0);
     assert_eq!(told(day.until(time("15:30"), 3)), 1, "what cannot be read is told, too");
     assert_eq!(told(day.until(time("16:30"), 14)), 0, "a server may be away for a while");
+    assert_eq!(told(day.until(time("17:30"), 12)), 1, "a failure of another kind");
+    assert_eq!(told(day.until(time("19:30"), 3)), 0, "told before");
+}
+
+#[test]
+fn hours_without_a_backup_are_told_as_hours() {
+    let mut day = Day::with(&[("home", "daily")]);
+    day = day.minding(|manners| manners.warn_after = Duration::from_hours(2));
+    day.is(Conditions { metered: Some(true), ..on("Phone") });
+    let warned = day.until(time("10:00"), 0);
+    let titles = warned.iter().map(|(_, step)| match step {
+        Step::Tell(notice) => notice.title(),
+        step => panic!("{step:?}"),
+    });
+    assert_eq!(titles.collect::<Vec<_>>(), ["No backup of `home` for 2 hours"]);
+}
+
+#[test]
+fn nothing_begins_while_the_settings_cannot_be_read_and_what_goes_on_is_left_alone() {
+    let mut day = Day::hourly();
+    day.now = time("07:50");
+    day.start();
+    day.scheduler.settings_are(false);
+    assert_eq!(day.scheduler.next(day.now), Step::Wait(None));
+    day.end(0);
+    assert_eq!(day.until(time("09:20"), 0), []);
+    assert_eq!(day.outlook().hold, Some(Hold::Settings));
+    day.scheduler.settings_are(true);
+    assert_eq!(day.starts_until("09:30", 0), ["30 09:20:00"]);
 }
 
 #[test]
@@ -282,7 +311,7 @@ fn days_without_a_backup_are_told_once_a_day_and_after_a_sleep_a_backup_comes_fi
     let moments: Vec<_> = warned.iter().map(|(at, _)| at.as_str()).collect();
     assert_eq!(moments, ["03 08:00:00", "04 08:00:00", "05 08:00:00"]);
     let Step::Tell(notice) = &warned[2].1 else { panic!("{warned:?}") };
-    let expected = Notice::Overdue { set: "home".to_owned(), since: time("08:00"), days: 5 };
+    let expected = Notice::Overdue { set: "home".to_owned(), since: time("08:00"), hours: 120 };
     assert_eq!(*notice, expected);
     assert_eq!(notice.title(), "No backup of `home` for 5 days");
 

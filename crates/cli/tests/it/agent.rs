@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use holdall_agent::Outlook;
-use holdall_state::AgentFiles;
+use holdall_state::{AgentFiles, SetLock};
 use holdall_testkit::Process;
 use serde_json::Value;
 
@@ -112,15 +112,20 @@ fn a_pause_and_other_settings_are_noticed_at_once() {
     let before = settings(&machine);
     write_settings(&machine, &format!("{before}schedule = \"never\"\n"));
     wait_until(&mut agent, |outlook| outlook["sets"][0]["next"].is_null());
-    // What makes no sense changes nothing, nor does a file that is just being written.
+    // What makes no sense is not followed, nor is a file that is just being written.
     write_settings(&machine, "");
     write_settings(&machine, &format!("{before}schedule = \"often\"\n"));
     write_settings(&machine, &format!("{before}schedule = \"Mon 10:00\"\n"));
     wait_until(&mut agent, |outlook| outlook["sets"][0]["schedule"] == "Mon 10:00");
     write_settings(&machine, &format!("{before}schedule = \"often\"\n"));
     let status = machine.ok(["agent", "status"]).stdout;
+    assert!(status.contains("nothing is backed up: "), "{status}");
     assert!(status.contains("sets.home.schedule: `often` is no calendar expression"), "{status}");
-    assert!(status.contains("(Mon 10:00)"), "{status}");
+    wait_until(&mut agent, |outlook| outlook["sets"][0]["hold"]["reason"] == "settings");
+    let status = machine.ok(["agent", "status"]).stdout;
+    assert!(status.contains("(Mon 10:00); it would wait now: config.toml is wrong"), "{status}");
+    write_settings(&machine, &before);
+    wait_until(&mut agent, |outlook| outlook["sets"][0]["hold"].is_null());
     stop(agent);
 }
 
@@ -141,6 +146,85 @@ fn a_backup_that_goes_on_ends_with_the_agent_and_is_made_by_the_next_one() {
     let mut agent = agent_in(&machine);
     wait_until(&mut agent, is_done);
     stop(agent);
+}
+
+#[test]
+fn a_run_that_somebody_else_began_is_waited_for() {
+    let machine = machine("");
+    let lock = SetLock::in_state(&machine.path("config/state"), "home");
+    // The test is the other run.
+    let held = lock.take().unwrap().expect("nothing else runs");
+    let mut agent = agent_in(&machine);
+    wait_until(&mut agent, |outlook| outlook["sets"][0]["cause"] == "retry");
+    let status = machine.ok(["agent", "status"]).stdout;
+    assert!(status.contains("the set home is being backed up already, by"), "{status}");
+    assert!(status.contains("(another attempt, after 1 failure)"), "{status}");
+    drop(held);
+    stop(agent);
+}
+
+#[test]
+fn a_damaged_pause_is_none_and_damaged_files_are_told() {
+    let machine = machine("");
+    let folder = machine.path("config/state/agent");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("pause.json"), "{\"until\": ").unwrap();
+    fs::write(folder.join("state.json"), "?").unwrap();
+    let status = machine.ok(["agent", "status"]).stdout;
+    for file in ["state.json is damaged: ", "pause.json is damaged: "] {
+        assert!(status.contains(file), "{status}");
+    }
+    let mut agent = agent_that_says(&machine);
+    for file in ["state.json is damaged: ", "pause.json is damaged: "] {
+        agent.wait_for_line(&format!("{}/{file}", text(&folder))).unwrap();
+    }
+    agent.wait_for_line("home is backed up").unwrap();
+    stop(agent);
+}
+
+#[test]
+fn a_state_that_cannot_be_kept_is_told_once_with_its_reason_and_the_agent_sleeps() {
+    let machine = machine("");
+    let folder = machine.path("config/state/agent");
+    // In the place of the file: a folder that cannot be replaced by one.
+    fs::create_dir_all(folder.join("state.json/in-use")).unwrap();
+    let mut agent = agent_that_says(&machine);
+    let told = agent.wait_for_line("the agent's state is not kept: ").unwrap();
+    assert!(told.contains("state.json: "), "{told}");
+    agent.wait_for_line("home is backed up").unwrap();
+    sleeps(&agent);
+    agent.terminate().unwrap();
+    let (status, said) = agent.wait().unwrap();
+    assert!(status.success(), "{said:?}");
+    assert!(!said.iter().any(|line| line.contains("is not kept")), "{said:?}");
+}
+
+/// An agent whose log can be read.
+fn agent_that_says(machine: &Machine) -> Process {
+    let usual = machine.command(["agent"]);
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "exec \"$0\" \"$@\" 2>&1 >/dev/null", HOLDALL]).args(usual.get_args());
+    command.env_clear();
+    command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    Process::spawn(&mut command).unwrap()
+}
+
+/// Waits until a process waits for something to happen, and does so whenever it is looked at.
+pub(crate) fn sleeps(process: &Process) {
+    let stat = format!("/proc/{}/stat", process.id());
+    let is_asleep = || {
+        std::thread::yield_now();
+        let stat = fs::read_to_string(&stat).unwrap();
+        stat.rsplit(')').next().unwrap().trim_start().starts_with('S')
+    };
+    let mut in_a_row = 0;
+    for _ in 0..100_000 {
+        in_a_row = if is_asleep() { in_a_row + 1 } else { 0 };
+        if in_a_row == 100 {
+            return;
+        }
+    }
+    panic!("it never sleeps");
 }
 
 /// An agent whose hooks find the machine's folder as their current one.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use holdall_testkit::{Process, is_there};
 use serde_json::Value;
 
-use crate::agent::{is_done, machine, settings, stop, wait_until, write_settings};
+use crate::agent::{is_done, machine, settings, sleeps, stop, wait_until, write_settings};
 use crate::house::Machine;
 
 const UPOWER: &str = "org.freedesktop.UPower";
@@ -98,6 +98,20 @@ fn a_low_battery_holds_a_backup_until_it_is_charged() {
     wait_until(&mut agent, is_done);
     bus.set((UPOWER, UPOWER_PATH), UPOWER, "OnBattery", ["b", "false"]);
     wait_until(&mut agent, |outlook| outlook["conditions"]["on_battery"] == false);
+    stop(agent);
+}
+
+#[test]
+fn an_agent_without_a_bus_or_whose_bus_ended_sleeps() {
+    let Some(bus) = Bus::start() else { return };
+    let machine = machine("");
+    machine.ok(["agent", "pause"]);
+    let mut agent = bus.agent(&machine);
+    let _upower = bus.mock("upower", r#"{"OnBattery": true}"#);
+    wait_until(&mut agent, |outlook| outlook["conditions"]["on_battery"] == true);
+    drop(bus);
+    wait_until(&mut agent, |outlook| outlook["conditions"]["on_battery"].is_null());
+    sleeps(&agent);
     stop(agent);
 }
 

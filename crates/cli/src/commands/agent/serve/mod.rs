@@ -7,6 +7,7 @@
 mod child;
 mod following;
 mod journal;
+mod keeping;
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -17,20 +18,18 @@ use std::{env, io};
 
 use anyhow::{Context, Result};
 use holdall_agent::journal::{Journal, Queue, WatchedSet};
-use holdall_agent::{
-    Conditions, Ending, Notice, Outlook, Plan, Report, Scheduler, Step, Surroundings,
-};
+use holdall_agent::{Ending, Notice, Plan, Scheduler, Step, Surroundings};
 use holdall_state::AgentFiles;
 use holdall_sys::alarm::Alarm;
 use holdall_sys::folder_watch::FolderWatch;
 use holdall_sys::{Clock, SystemClock, host, process, thread, waiting};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde::Serialize;
 
 use crate::app::App;
 use crate::exit::{Exit, Refusal};
 use child::{Child, Ended};
+use keeping::Kept;
 
 /// A sleep that is shorter changes nothing.
 const SLEEP_NOTICED: Duration = Duration::from_secs(5);
@@ -72,13 +71,12 @@ struct Agent<'a> {
     app: &'a App,
     /// Where this program was at the start, and where a newer one is once it was replaced.
     program: PathBuf,
-    files: AgentFiles,
+    kept: Kept,
     scheduler: Scheduler,
     /// What the schedule follows.
     plan: Plan,
-    /// Why it does not follow `config.toml` as it is now.
+    /// What is wrong in `config.toml`. Nothing begins until it is right.
     settings_problem: Option<String>,
-    kept: Report,
     child: Option<Child>,
     /// What changed since the last runs; nothing where the system allows no thread for it.
     journal: Option<Journal>,
@@ -94,9 +92,9 @@ struct Agent<'a> {
 
 impl<'a> Agent<'a> {
     fn new(app: &'a App, files: AgentFiles) -> Result<Self> {
-        let kept = files.report()?;
+        let kept = Kept::read(files, &app.output);
         let watch = FolderWatch::new().context("cannot watch folders")?;
-        watch.add(files.folder()).context("cannot watch the folder of the agent")?;
+        watch.add(kept.files().folder()).context("cannot watch the folder of the agent")?;
         // One that is made later is read when the agent wakes up for something else.
         let _ = watch.add(&app.folders.config);
         let (stop, mut tell) = UnixStream::pair()?;
@@ -107,11 +105,10 @@ impl<'a> Agent<'a> {
         Ok(Self {
             app,
             program: env::current_exe().context("cannot tell where this program is")?,
-            scheduler: Scheduler::new(kept.state.clone(), TimeZone::system(), now()),
-            files,
+            scheduler: Scheduler::new(kept.report().state.clone(), TimeZone::system(), now()),
+            kept,
             plan: Plan::default(),
             settings_problem: None,
-            kept,
             child: None,
             journal: Journal::start(Queue::Unbounded).ok(),
             watched: Vec::new(),
@@ -144,8 +141,7 @@ impl<'a> Agent<'a> {
         self.slept = slept;
         self.follow_settings();
         self.scheduler.conditions_are(self.surroundings.now(), now());
-        // A pause that cannot be read is none: better a backup too many.
-        self.scheduler.pause_is(self.files.pause().unwrap_or_default());
+        self.scheduler.pause_is(self.kept.pause(&self.app.output));
     }
 
     /// Does all that is to be done now; returns until when there is nothing.
@@ -160,7 +156,7 @@ impl<'a> Agent<'a> {
                 }
                 Step::Measure => {
                     self.app.output.detail("measuring disk and network");
-                    let folder = self.files.folder();
+                    let folder = self.kept.files().folder();
                     self.start(Child::measure(&self.program, folder, &self.app.output));
                 }
                 Step::Stop(hold) => {
@@ -187,13 +183,13 @@ impl<'a> Agent<'a> {
 
     /// Starts a backup that asks the journal what changed, if there is one.
     fn back_up(&self, set: String, slow: bool) -> io::Result<Child> {
-        let Some(journal) = self.journal.as_ref().filter(|_| self.files.remove_changes().is_ok())
-        else {
+        let files = self.kept.files();
+        let Some(journal) = self.journal.as_ref().filter(|_| files.remove_changes().is_ok()) else {
             return Child::back_up(&self.program, set, slow, None, &self.app.output);
         };
         let (asks, asked) = UnixStream::pair()?;
         journal.run_started(&set, asked, journal::answer(&self.app.folders.state));
-        let asks = Some((self.files.changes(), asks));
+        let asks = Some((files.changes(), asks));
         Child::back_up(&self.program, set, slow, asks, &self.app.output)
     }
 
@@ -223,32 +219,9 @@ impl<'a> Agent<'a> {
         let _ = thread::start_alone(show);
     }
 
-    /// Keeps what is known and planned, for the next start and for `holdall agent status`.
-    fn keep_report(&mut self) {
-        let report = Report {
-            state: self.scheduler.state().clone(),
-            conditions: self.scheduler.conditions().clone(),
-            outlook: self.scheduler.outlook(now()),
-            settings_problem: self.settings_problem.clone(),
-            walks: self.journal.as_ref().map(Journal::walks).unwrap_or_default(),
-        };
-        if report == self.kept {
-            return;
-        }
-        match self.files.write_report(&report) {
-            Ok(()) => {
-                // If nobody reads that any more, backups go on.
-                let _ = self.app.output.object("agent_outlook", &Seen::of(&report));
-                self.kept = report;
-            }
-            // Backups go on, and the next change is written again.
-            Err(error) => {
-                self.app.output.note(format_args!("the agent's state is not kept: {error}"))
-            }
-        }
-    }
-
     fn wait(&self, until: Option<Timestamp>) -> Result<()> {
+        let again = self.kept.again_in().and_then(|wait| now().checked_add(wait).ok());
+        let until = [until, again].into_iter().flatten().min();
         let until_ns = until.and_then(|until| i64::try_from(until.as_nanosecond()).ok());
         self.alarm.set_ns(until_ns)?;
         let mut any_of = vec![
@@ -273,19 +246,6 @@ impl<'a> Agent<'a> {
         }
         self.keep_report();
         Ok(())
-    }
-}
-
-/// What programs get whenever it changes.
-#[derive(Serialize)]
-struct Seen<'a> {
-    conditions: &'a Conditions,
-    sets: &'a [Outlook],
-}
-
-impl<'a> Seen<'a> {
-    fn of(report: &'a Report) -> Self {
-        Self { conditions: &report.conditions, sets: &report.outlook }
     }
 }
 

@@ -4,7 +4,7 @@ mod words;
 
 use anyhow::Result;
 use holdall_agent::{Conditions, Outlook, Pause, Plan, PlannedSet, SetState};
-use holdall_state::AgentFiles;
+use holdall_state::{AgentFiles, StateError};
 use holdall_sys::{Clock, SystemClock};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::plan;
 use crate::app::App;
 use crate::exit::Exit;
+use crate::terminal::output::sentence;
 
 /// Shows when each set was backed up last, when it is next, and why not now
 #[derive(Debug, clap::Args)]
@@ -45,9 +46,12 @@ struct Status {
     pause: Option<Pause>,
     conditions: Conditions,
     sets: Vec<SetStatus>,
-    /// Why the agent does not follow `config.toml` as it is now.
+    /// What is wrong in `config.toml`, so that nothing is backed up.
     #[serde(skip_serializing_if = "Option::is_none")]
     settings_problem: Option<String>,
+    /// Why files of the agent cannot be read. What is in them counts as not there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files_problems: Vec<String>,
 }
 
 /// What there is to tell of a set.
@@ -67,7 +71,11 @@ struct SetStatus {
 impl Status {
     fn of(app: &App) -> Result<Self> {
         let files = AgentFiles::in_state(&app.folders.state);
-        let (agent, report) = (files.agent(), files.report()?);
+        let mut files_problems = Vec::new();
+        let mut told = |error: StateError| files_problems.push(sentence(&error.into()));
+        let report = files.report().map_err(&mut told).unwrap_or_default();
+        let pause = files.pause().map_err(&mut told).unwrap_or_default();
+        let agent = files.agent();
         let settings_problem = app.damaged_settings().map(str::to_owned);
         let now = Timestamp::from_nanosecond(SystemClock.now_ns().into())?;
         let outlook = match agent {
@@ -80,13 +88,17 @@ impl Status {
             let walk = report.walks.get(&outlook.set).cloned();
             SetStatus { outlook, kept, in_words, walk }
         };
-        let pause = files.pause()?.filter(|pause| pause.until.is_none_or(|until| until > now));
+        let pause = pause.filter(|pause| pause.until.is_none_or(|until| until > now));
+        // One that an agent left when it ended says nothing of the file as it is now.
+        let of_agent = report.settings_problem.filter(|_| agent.is_some());
+        let settings_problem = settings_problem.or(of_agent);
         Ok(Self {
             sets: outlook.into_iter().map(set).collect(),
             agent,
             pause,
             conditions: report.conditions,
-            settings_problem: report.settings_problem.or(settings_problem),
+            settings_problem,
+            files_problems,
         })
     }
 }

@@ -1,7 +1,8 @@
 //! The status in words.
 
-use holdall_agent::{Cause, Outlook, SetState};
+use holdall_agent::{Cause, Outlook, Schedule, SetState};
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::{SetStatus, Status};
 use crate::terminal::output::{counted, local_time};
@@ -27,8 +28,9 @@ pub(super) fn lines(status: &Status) -> Vec<(String, String)> {
             },
         );
     }
+    status.files_problems.iter().for_each(|problem| add("damaged", problem.clone()));
     match &status.settings_problem {
-        Some(problem) => add("settings", problem.clone()),
+        Some(problem) => add("settings", format!("nothing is backed up: {problem}")),
         None if status.sets.is_empty() => {
             add("sets", "none: config.toml has no [sets.NAME]".to_owned());
         }
@@ -52,7 +54,13 @@ pub(super) fn next(outlook: &Outlook, kept: &SetState, has_agent: bool, now: Tim
         return format!("is being backed up{}", since.unwrap_or_default());
     }
     let Some(next) = outlook.next else {
+        let schedule = outlook.schedule.parse::<Schedule>();
+        let is_over = schedule.is_ok_and(|schedule| schedule.is_over(now, &TimeZone::system()));
         return match has_agent {
+            _ if is_over => format!(
+                "is not backed up by itself: its schedule `{}` names no moment to come",
+                outlook.schedule
+            ),
             true => format!("is not backed up by itself: its schedule is `{}`", outlook.schedule),
             false => {
                 format!("is not backed up by itself ({}): the agent does not run", outlook.schedule)
