@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ContextValue};
 use super::backup;
 use crate::config::Set;
 use crate::exit::{Exit, Refusal};
+use crate::terminal::output::sentence;
 
 /// A command line that has nothing but a backup.
 #[derive(Debug, Parser)]
@@ -33,6 +34,18 @@ pub(crate) fn parse(set: &Set) -> Result<backup::Args, BadOption> {
     let words = std::iter::once(OsString::from("backup")).chain(set.arguments());
     let line = Line::try_parse_from(words).map_err(|error| bad_option(&error))?;
     Ok(line.backup)
+}
+
+/// Whether its patterns can be understood, without those in files.
+///
+/// # Errors
+/// What is wrong with one.
+pub(crate) fn check_patterns(backup: &backup::Args) -> Result<(), BadOption> {
+    let bad = |(option, error): (&str, anyhow::Error)| BadOption {
+        key: option.trim_start_matches("--").to_owned(),
+        reason: sentence(&error),
+    };
+    backup.check_patterns().map_err(bad)
 }
 
 /// The same, for the set of that name.

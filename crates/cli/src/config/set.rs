@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::folders::below_home;
 use super::time_span::TimeSpan;
 use crate::exit::Refusal;
+use crate::opening::connection::parse_age;
 
 /// A set, as `[sets.NAME]` describes it. Options are those of `holdall backup`, by their own names with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -103,6 +104,9 @@ impl Set {
                 "it says neither `paths` nor a `command`, so that it backs nothing up".into(),
             )),
             ([], None) => Ok(Source::Paths(&self.paths)),
+            ([program, ..], _) if program.is_empty() => {
+                Err(("command", "its first word is the program, and is empty".into()))
+            }
             (_, _) if !self.paths.is_empty() || !self.files_from.is_empty() => {
                 Err(("command", "it is in place of paths: make a set of its own for it".into()))
             }
@@ -112,6 +116,17 @@ impl Set {
             )),
             (command, Some(name)) => Ok(Source::Command { name, command }),
         }
+    }
+
+    /// A length of time by which it cannot be meant, by its key, and why.
+    pub(crate) fn bad_length(&self) -> Option<(&'static str, String)> {
+        let retry_for = self.retry_for.as_deref().map(parse_age);
+        if let Some(Err(reason)) = retry_for {
+            return Some(("retry_for", reason));
+        }
+        let is_zero = self.hooks.timeout.is_some_and(|limit| limit.0.is_zero());
+        let reason = "each hook would be ended at once: without a timeout, there is no limit";
+        is_zero.then(|| ("hooks.timeout", reason.to_owned()))
     }
 
     /// The first of its paths that is not absolute, by its key.

@@ -183,6 +183,9 @@ impl Settings {
             if let Some(Err(error)) = set.schedule.as_deref().map(str::parse::<Schedule>) {
                 wrong(key("schedule"), error.to_string());
             }
+            if let Some((of, reason)) = set.bad_length() {
+                wrong(key(of), reason);
+            }
             if let Some((of, path)) = set.relative_path() {
                 let reason = format!("{} is not absolute: begin it with / or ~/", path.display());
                 wrong(key(of), reason);
@@ -351,6 +354,18 @@ paths = [\"/\"]
             "{told}"
         );
         assert!(told.contains("did you mean usb?"), "{told}");
+    }
+
+    #[test]
+    fn what_a_run_would_not_take_is_told_before_it() {
+        for (text, told) in [
+            ("command = [\"\"]\nname = \"x\"", "line 2: sets.a.command: its first word"),
+            ("paths = [\"/\"]\nretry_for = \"1\"", "line 3: sets.a.retry_for: it has no unit"),
+            ("paths = [\"/\"]\nhooks.timeout = \"0s\"", "line 3: sets.a.hooks.timeout: each hook"),
+        ] {
+            let wrong = wrong(&format!("[sets.a]\n{text}"));
+            assert!(wrong.starts_with(told), "{text}: {wrong}");
+        }
     }
 
     #[test]

@@ -137,6 +137,10 @@ streams = 4
 [sets.docs]
 paths = [\"/docs\"]
 repository = \"ubs\"
+[sets.mail]
+paths = [\"/mail\"]
+exclude = [\"[\"]
+schedule = \"*-2-30\"
 ";
     let machine = machine(config);
     let told = machine.run(["config", "validate", "--json"]).expect(2).of_type("validity");
@@ -150,6 +154,8 @@ repository = \"ubs\"
         "3 repositories.usb.repository",
         "6 sets.home.limit_upload",
         "10 sets.docs.repository",
+        "13 sets.mail.exclude",
+        "14 sets.mail.schedule",
     ];
     assert_eq!(places, expected);
     assert!(problems[3]["reason"].as_str().unwrap().contains("did you mean usb?"), "{told:?}");

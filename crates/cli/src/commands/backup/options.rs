@@ -22,6 +22,8 @@ use crate::terminal::output::Shown;
 
 /// Longer than any list of what changed: the agent names some thousand folders at most.
 const CHANGES_MAX_BYTES: u64 = 64 << 20;
+const EXCLUDE: &str = "--exclude";
+const IEXCLUDE: &str = "--iexclude";
 
 impl Args {
     /// The same, with a file that says what may have changed.
@@ -70,6 +72,20 @@ impl Args {
         // They are about what is there now.
         options.changes = None;
         Ok(Some(taken))
+    }
+
+    /// Whether the patterns of its options can be understood.
+    ///
+    /// # Errors
+    /// What is wrong with one, and the option that gave it.
+    pub(crate) fn check_patterns(&self) -> Result<(), (&'static str, anyhow::Error)> {
+        for (option, texts) in [(EXCLUDE, &self.exclude), (IEXCLUDE, &self.iexclude)] {
+            let mut patterns = Patterns::below(b"/");
+            for text in texts {
+                add_typed(&mut patterns, text, option).map_err(|error| (option, error))?;
+            }
+        }
+        Ok(())
     }
 
     /// The command whose output is backed up, if one is.
@@ -167,20 +183,15 @@ fn with_general(args: &Args, mut options: BackupOptions) -> Result<BackupOptions
 fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
     let mut patterns = Patterns::below(b"/");
     let mut texts = Vec::new();
-    let refuse = |what: &str, error: PatternError| {
-        Refusal::new(Exit::Usage, format!("{what}: {error}")).hint(PATTERN_HINT)
-    };
     for text in &args.exclude {
-        let before = patterns.len();
-        patterns.add(text.as_bytes(), false).map_err(|error| refuse("--exclude", error))?;
-        check_added(&patterns, before, "--exclude")?;
+        add_typed(&mut patterns, text, EXCLUDE)?;
         texts.push(text.clone());
     }
     for file in &args.exclude_file {
         let name = file.display();
         let text = sources::read_rules("--exclude-file", file)?;
         if let Some((line, error)) = patterns.add_file(&text, false).into_iter().next() {
-            return Err(refuse(&format!("{name}, line {line}"), error).into());
+            return Err(refused(&format!("{name}, line {line}"), error).into());
         }
         let text = String::from_utf8_lossy(&text);
         let lines = text.trim_start_matches('\u{feff}').lines();
@@ -188,13 +199,25 @@ fn patterns(args: &Args) -> Result<(Patterns, Vec<String>)> {
         texts.extend(lines.filter(is_pattern).map(str::to_owned));
     }
     for text in &args.iexclude {
-        let before = patterns.len();
-        patterns.add(text.as_bytes(), true).map_err(|error| refuse("--iexclude", error))?;
-        check_added(&patterns, before, "--iexclude")?;
+        add_typed(&mut patterns, text, IEXCLUDE)?;
         texts.push(text.clone());
     }
     check_idle(&patterns)?;
     Ok((patterns, texts))
+}
+
+/// Adds a pattern that an option gave.
+fn add_typed(patterns: &mut Patterns, text: &str, option: &str) -> Result<()> {
+    let before = patterns.len();
+    let ignores_case = option == IEXCLUDE;
+    patterns.add(text.as_bytes(), ignores_case).map_err(|error| refused(option, error))?;
+    check_added(patterns, before, option)?;
+    Ok(())
+}
+
+/// The refusal of a pattern.
+fn refused(what: &str, error: PatternError) -> Refusal {
+    Refusal::new(Exit::Usage, format!("{what}: {error}")).hint(PATTERN_HINT)
 }
 
 /// Reads the name of a mark.

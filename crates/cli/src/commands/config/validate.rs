@@ -3,11 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use holdall_agent::Schedule;
+use holdall_format::OneLine;
+use holdall_sys::{Clock, SystemClock};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::commands::set_backup::{self, BadOption};
-use crate::config::{Document, FILE, Folders, Settings, Wrong};
+use crate::config::{Document, FILE, Folders, Set, Settings, Wrong};
 use crate::exit::{Exit, Refusal};
 use crate::opening::open::Where;
 use crate::terminal::output::{counted, to_stderr};
@@ -62,10 +67,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 fn tell(app: &App, file: &Path, is_there: bool, validity: &Validity<'_>) -> Result<()> {
     let file = file.display();
     if !app.output.json {
-        validity
-            .problems
-            .iter()
-            .for_each(|wrong| to_stderr(format_args!("error: {file}: {wrong}")));
+        validity.problems.iter().for_each(|wrong| {
+            to_stderr(format_args!("error: {}", OneLine(format_args!("{file}: {wrong}"))))
+        });
     }
     if validity.is_valid {
         let [repositories, sets] =
@@ -77,6 +81,17 @@ fn tell(app: &App, file: &Path, is_there: bool, validity: &Validity<'_>) -> Resu
         }
     }
     Ok(())
+}
+
+/// Why a set would never be backed up again by itself, though its schedule can be understood.
+fn is_over(set: &Set) -> Option<String> {
+    let schedule: Schedule = set.schedule.as_deref()?.parse().ok()?;
+    let now = Timestamp::from_nanosecond(SystemClock.now_ns().into()).ok()?;
+    let is_over = schedule.is_over(now, &TimeZone::system());
+    is_over.then(|| {
+        let meant = "`never` is for a set that you start yourself";
+        format!("`{schedule}` names no moment to come; {meant}")
+    })
 }
 
 /// What a text says, and all that is wrong with it; of a text that is no configuration, the first thing that is.
@@ -99,9 +114,13 @@ fn checked(text: &str) -> Result<(Settings, Vec<Wrong>)> {
         }
     }
     for (name, set) in settings.sets.iter().filter(|(_, set)| set.source().is_ok()) {
-        if let Err(BadOption { key, reason }) = set_backup::parse(set) {
+        let parsed = set_backup::parse(set).and_then(|backup| set_backup::check_patterns(&backup));
+        if let Err(BadOption { key, reason }) = parsed {
             let key = format!("sets.{name}.{key}");
             problems.push(wrong(key.trim_end_matches('.').to_owned(), reason));
+        }
+        if let Some(reason) = is_over(set) {
+            problems.push(wrong(format!("sets.{name}.schedule"), reason));
         }
     }
     problems.sort_by_key(|wrong| wrong.line);
