@@ -6,7 +6,7 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::limits::Lack;
 use holdall_tree::{BuildError, TreeError};
 
-use crate::backup::FullWalk;
+use crate::walked::FullWalk;
 
 /// Why a backup, restore, listing or check ended. Nothing that was acknowledged before is lost, and
 /// calling again is safe.

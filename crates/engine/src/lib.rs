@@ -45,13 +45,14 @@ mod storing;
 #[cfg(test)]
 mod test_world;
 mod verify;
+mod walked;
 
 pub use access::{LockedRepository, UnlockedRepository};
 pub use audit::{AuditReport, audit};
 pub use backup::{
-    BackupOptions, BackupSummary, Changes, FOLLOWED, FullWalk, MAX_READERS, Misplaced, Overlap,
-    Place, Produced, Producer, Source, Survey, Walked, backup, backup_upon, count_ahead,
-    folder_behind, misplaced, overlap, plain_path,
+    BackupOptions, BackupSummary, Changes, FOLLOWED, MAX_READERS, Misplaced, Overlap, Place,
+    Produced, Producer, Source, Survey, backup, backup_upon, count_ahead, folder_behind, misplaced,
+    overlap, plain_path,
 };
 pub use browse::ahead::ReadAhead;
 pub use browse::changes::{Aspect, ChangeKind, EntryChange};
@@ -98,3 +99,4 @@ pub use storing::PUT_TARGET_BYTES;
 // What listings and comparisons show.
 pub use holdall_tree::{Attributes, Content, Entry, EntryKind, PathError, PathKey, Time};
 pub use verify::{DamagedPath, Verify, VerifyProgress, VerifyReport, verify};
+pub use walked::{FullWalk, Walked};

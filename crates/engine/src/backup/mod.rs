@@ -34,7 +34,6 @@ mod survey;
 mod to_end;
 mod unread;
 mod walk;
-mod walked;
 
 pub use changes::{Changes, Place};
 pub use count::count_ahead;
@@ -46,4 +45,3 @@ pub use produced::{Produced, Producer};
 pub use sources::{Misplaced, Overlap, folder_behind, misplaced, overlap, plain_path};
 pub use summary::BackupSummary;
 pub use survey::Survey;
-pub use walked::{FullWalk, Walked};

@@ -23,7 +23,6 @@ use super::scan::{Step, inner, named, steps};
 use super::summary::BackupSummary;
 use super::unread::Unread;
 use super::walk::Walk;
-use super::walked::{FullWalk, Walked};
 use crate::blocks::{SharedNodeCache, open_node_cache};
 use crate::filter::exclude::RulesMet;
 use crate::item_fate::ItemWatcher;
@@ -34,6 +33,7 @@ use crate::records::record::PROGRAM;
 use crate::records::snapshot::Snapshot;
 use crate::records::snapshots::{Listed, snapshots_by_cache};
 use crate::storing::{self, Assembled, NewSnapshot, Shared, Storing, StoringMeters};
+use crate::walked::{FullWalk, Walked};
 use crate::{EngineError, Run, UnlockedRepository};
 
 /// Plain bytes in flight between reading and sealing.

@@ -19,9 +19,9 @@ use super::describe::{Lasting, Mounts};
 use super::options::{BackupOptions, FOLLOWED, Source};
 use super::parents::Parents;
 use super::scan::inner;
-use super::walked::FullWalk;
 use crate::records::record::PROGRAM;
 use crate::records::snapshot::Snapshot;
+use crate::walked::FullWalk;
 
 /// How much of a directory is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

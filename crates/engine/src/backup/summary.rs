@@ -4,8 +4,8 @@ use bytes::Bytes;
 use holdall_format::RecordHash;
 use holdall_meter::StageCounters;
 
-use super::walked::Walked;
 use crate::storing::Counts;
+use crate::walked::Walked;
 
 /// What a backup did, counted by its stages.
 #[derive(Debug, Clone, Default)]

@@ -5,10 +5,10 @@ use holdall_tree::{Entry, EntryKind, PathKey};
 
 use super::super::job::{Planned, Work};
 use super::super::parents::Kept;
-use super::super::walked::FullWalk;
 use super::Items;
 use crate::EngineError;
 use crate::storing::Change;
+use crate::walked::FullWalk;
 
 impl Items<'_> {
     /// The inode of the directory that the parent has at `path`.

@@ -1,3 +1,5 @@
+//! When a path counts as unchanged, and what is kept of it then.
+
 use super::*;
 
 #[test]

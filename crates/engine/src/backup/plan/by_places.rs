@@ -8,9 +8,9 @@ use holdall_tree::PathKey;
 
 use super::super::listed::Listed;
 use super::super::places::{Places, Scope};
-use super::super::walked::FullWalk;
 use super::{Frame, ItemSink, Plan};
 use crate::EngineError;
+use crate::walked::FullWalk;
 
 impl<F: ItemSink> Plan<'_, F> {
     /// What is looked at of a source.

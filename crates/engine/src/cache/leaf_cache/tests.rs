@@ -1,3 +1,5 @@
+//! What is written is read again, and whatever else is there is not taken for it.
+
 use proptest::prelude::*;
 
 use super::*;
