@@ -123,7 +123,7 @@ mod tests {
         let line = Line::command();
         let options = line.get_arguments().filter_map(clap::Arg::get_long);
         let unsaid: Vec<_> = options.filter(|option| !said(option)).collect();
-        assert_eq!(unsaid, ["dry-run"]);
+        assert_eq!(unsaid, ["dry-run", "changes"]);
     }
 
     #[test]
