@@ -1,13 +1,15 @@
 //! Reads that just failed, so that the kernel's second question does not wait for a lost server as long as the first.
 //!
 //! The kernel reads ahead, and asks again for the page that a program waits for when that has failed. The program would
-//! wait twice as long as the user said. Each failure answers one more question, within a second.
+//! wait twice as long as the user said. Each failure answers one more question, if that comes at once. The same holds of the list
+//! of snapshots, for which a program that opens a file has just waited in vain.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The kernel asks again at once.
-const ASKED_AGAIN_WITHIN: Duration = Duration::from_secs(1);
+/// The kernel asks again at once, and a file that was found is read at once. A server that comes back meanwhile is seen late
+/// by no more than this.
+const ASKED_AGAIN_WITHIN: Duration = Duration::from_millis(200);
 
 /// A part of a file of a snapshot.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +30,10 @@ impl Part {
 
 /// What failed a moment ago.
 #[derive(Default)]
-pub(crate) struct FailedReads(Mutex<Vec<(Part, Instant)>>);
+pub(crate) struct FailedReads {
+    parts: Mutex<Vec<(Part, Instant)>>,
+    list: Mutex<Option<Instant>>,
+}
 
 impl FailedReads {
     pub(crate) fn keep(&self, part: Part) {
@@ -42,8 +47,19 @@ impl FailedReads {
         at.map(|at| recent.swap_remove(at)).is_some()
     }
 
+    /// The snapshots could not be listed.
+    pub(crate) fn keep_list(&self) {
+        *self.list.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether they could not be listed a moment ago; that is then forgotten.
+    pub(crate) fn take_list(&self) -> bool {
+        let failed = self.list.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failed.is_some_and(|at| at.elapsed() < ASKED_AGAIN_WITHIN)
+    }
+
     fn recent(&self) -> std::sync::MutexGuard<'_, Vec<(Part, Instant)>> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(_, at)| at.elapsed() < ASKED_AGAIN_WITHIN);
         all
     }

@@ -86,6 +86,7 @@ impl Shared {
                     self.troubles.away(&error);
                     // Or each name that is looked up would wait for a lost server anew.
                     self.listing().listed_at = Some(Instant::now());
+                    self.failed_reads.keep_list();
                 }
             }
         }
@@ -231,6 +232,10 @@ impl Shared {
     ) -> Result<Vec<u8>, Errno> {
         let part = Part { snapshot, number, offset, len };
         if self.failed_reads.take(&part) {
+            return Err(Errno::EIO);
+        }
+        if self.failed_reads.take_list() {
+            self.failed_reads.keep(part);
             return Err(Errno::EIO);
         }
         let path = || self.entry(snapshot, number).map(|found| found.path).unwrap_or_default();

@@ -196,7 +196,8 @@ fn a_state_that_cannot_be_kept_is_told_once_with_its_reason_and_the_agent_sleeps
     agent.terminate().unwrap();
     let (status, said) = agent.wait().unwrap();
     assert!(status.success(), "{said:?}");
-    assert!(!said.iter().any(|line| line.contains("is not kept")), "{said:?}");
+    let told = said.iter().filter(|line| line.contains("is not kept")).count();
+    assert_eq!(told, 1, "{said:?}");
 }
 
 /// An agent whose log can be read.
