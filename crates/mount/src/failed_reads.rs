@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The kernel asks again at once, and a file that was found is read at once. A server that comes back meanwhile is seen late
 /// by no more than this.
-const ASKED_AGAIN_WITHIN: Duration = Duration::from_millis(200);
+const ASKED_AGAIN_WITHIN: Duration = Duration::from_millis(20);
 
 /// A part of a file of a snapshot.
 #[derive(Debug, Clone, Copy)]

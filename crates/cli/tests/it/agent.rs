@@ -219,9 +219,9 @@ pub(crate) fn sleeps(process: &Process) {
         stat.rsplit(')').next().unwrap().trim_start().starts_with('S')
     };
     let mut in_a_row = 0;
-    for _ in 0..100_000 {
+    for _ in 0..1_000_000 {
         in_a_row = if is_asleep() { in_a_row + 1 } else { 0 };
-        if in_a_row == 100 {
+        if in_a_row == 5000 {
             return;
         }
     }
