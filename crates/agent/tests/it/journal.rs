@@ -249,7 +249,10 @@ fn every_difference_lies_in_a_place(kind: &str) {
         before = now;
         done.clear();
     }
-    assert!(by_journal > steps / STEPS_BETWEEN / 4, "{by_journal}, {failed} failed, others: {reasons:?}");
+    assert!(
+        by_journal > steps / STEPS_BETWEEN / 4,
+        "{by_journal}, {failed} failed, others: {reasons:?}"
+    );
 }
 
 #[test]

@@ -210,18 +210,21 @@ fn agent_that_says(machine: &Machine) -> Process {
     Process::spawn(&mut command).unwrap()
 }
 
-/// Waits until a process waits for something to happen, and does so whenever it is looked at.
+/// Waits until all threads of a process wait for something to happen, and do so whenever they are looked at.
 pub(crate) fn sleeps(process: &Process) {
-    let stat = format!("/proc/{}/stat", process.id());
+    let threads = format!("/proc/{}/task", process.id());
     let is_asleep = || {
         std::thread::yield_now();
-        let stat = fs::read_to_string(&stat).unwrap();
-        stat.rsplit(')').next().unwrap().trim_start().starts_with('S')
+        let mut stats = fs::read_dir(&threads).unwrap().map(|thread| {
+            // One that has just ended is none.
+            fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default()
+        });
+        stats.all(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('R'))
     };
     let mut in_a_row = 0;
-    for _ in 0..1_000_000 {
+    for _ in 0..100_000 {
         in_a_row = if is_asleep() { in_a_row + 1 } else { 0 };
-        if in_a_row == 5000 {
+        if in_a_row == 1000 {
             return;
         }
     }
