@@ -8,7 +8,6 @@ use serde::Deserialize;
 use super::folders::below_home;
 use super::time_span::TimeSpan;
 use crate::exit::Refusal;
-use crate::opening::connection::parse_age;
 
 /// A set, as `[sets.NAME]` describes it. Options are those of `holdall backup`, by their own names with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -120,8 +119,9 @@ impl Set {
 
     /// A length of time by which it cannot be meant, by its key, and why.
     pub(crate) fn bad_length(&self) -> Option<(&'static str, String)> {
-        let retry_for = self.retry_for.as_deref().map(parse_age);
-        if let Some(Err(reason)) = retry_for {
+        let has_no_unit = |text: &&str| text.ends_with(|end: char| end.is_ascii_digit());
+        if let Some(text) = self.retry_for.as_deref().filter(has_no_unit) {
+            let reason = format!("it has no unit: {text}s is seconds, {text}m minutes");
             return Some(("retry_for", reason));
         }
         let is_zero = self.hooks.timeout.is_some_and(|limit| limit.0.is_zero());
