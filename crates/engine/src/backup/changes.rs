@@ -50,7 +50,7 @@ pub struct Place {
 
 impl Changes {
     /// The bytes of a file that hands them on.
-    pub fn encode(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = [MAGIC, self.since.to_string().as_bytes(), b"\n"].concat();
         for place in &self.places {
             bytes.push(if place.is_deep { DEEP } else { FLAT });
@@ -60,11 +60,11 @@ impl Changes {
         bytes
     }
 
-    /// Reads what [`Changes::encode`] gave.
+    /// Reads what [`Changes::to_bytes`] gave.
     ///
     /// # Errors
     /// [`EngineError::Damaged`] for anything else.
-    pub fn decode(bytes: &[u8]) -> Result<Self, EngineError> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, EngineError> {
         Self::read(bytes).ok_or_else(|| EngineError::Damaged {
             what: "the list of changes".to_owned(),
             reason: "it is not one that this version of holdall writes".to_owned(),
@@ -115,31 +115,31 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        assert_eq!(Changes::decode(&changes().encode()).unwrap(), changes());
+        assert_eq!(Changes::from_bytes(&changes().to_bytes()).unwrap(), changes());
         let none = Changes { places: Vec::new(), ..changes() };
-        assert_eq!(Changes::decode(&none.encode()).unwrap(), none);
+        assert_eq!(Changes::from_bytes(&none.to_bytes()).unwrap(), none);
     }
 
     #[test]
     fn a_file_that_is_cut_or_has_something_else_is_refused() {
-        let whole = changes().encode();
+        let whole = changes().to_bytes();
         let ends_with_a_place = |len: usize| len > MAGIC.len() + ID_DIGITS && whole[len - 1] == 0;
         for len in 0..whole.len() {
             let is_list = ends_with_a_place(len) || len == MAGIC.len() + ID_DIGITS + 1;
-            assert_eq!(Changes::decode(&whole[..len]).is_ok(), is_list, "cut after {len}");
+            assert_eq!(Changes::from_bytes(&whole[..len]).is_ok(), is_list, "cut after {len}");
         }
         for place in [&b"/a\0"[..], b"-a\0", b"-\0", b"\0"] {
             let head = &whole[..MAGIC.len() + ID_DIGITS + 1];
-            assert!(Changes::decode(&[head, place].concat()).is_err(), "{place:?}");
+            assert!(Changes::from_bytes(&[head, place].concat()).is_err(), "{place:?}");
         }
     }
 
     proptest! {
         #[test]
         fn anything_else_gives_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Changes::decode(&bytes);
-            let head = &changes().encode()[..MAGIC.len() + ID_DIGITS + 1];
-            let _ = Changes::decode(&[head, &bytes].concat());
+            let _ = Changes::from_bytes(&bytes);
+            let head = &changes().to_bytes()[..MAGIC.len() + ID_DIGITS + 1];
+            let _ = Changes::from_bytes(&[head, &bytes].concat());
         }
     }
 }

@@ -153,7 +153,7 @@ pub(super) fn changes(file: &Path, app: &App) -> Option<Changes> {
     let read = || {
         let mut bytes = Vec::new();
         guarded::open_regular(file)?.take(CHANGES_MAX_BYTES).read_to_end(&mut bytes)?;
-        anyhow::Ok((!bytes.is_empty()).then(|| Changes::decode(&bytes)).transpose()?)
+        anyhow::Ok((!bytes.is_empty()).then(|| Changes::from_bytes(&bytes)).transpose()?)
     };
     let tell = |error: &anyhow::Error| {
         app.output

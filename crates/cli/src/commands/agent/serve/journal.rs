@@ -11,7 +11,7 @@ use holdall_state::AgentFiles;
 pub(super) fn answer(state: &Path) -> Answer {
     let files = AgentFiles::in_state(state);
     Box::new(move |walk| {
-        let changes = changes(walk).map(|changes| changes.encode()).unwrap_or_default();
+        let changes = changes(walk).map(|changes| changes.to_bytes()).unwrap_or_default();
         files.write_changes(&changes).map_err(io::Error::other)?;
         Ok("!".to_owned())
     })
