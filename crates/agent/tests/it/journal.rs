@@ -14,8 +14,8 @@ use holdall_testkit::{Disturber, Slice, is_there, setting};
 use tempfile::TempDir;
 
 /// A file system of its own, so that nothing else happens on it, with what is backed up and a folder beside that.
-struct Place {
-    folder: TempDir,
+pub(crate) struct Place {
+    pub(crate) folder: TempDir,
     mounted: Vec<PathBuf>,
 }
 
@@ -34,11 +34,11 @@ impl Place {
         self.folder.path().join("disk")
     }
 
-    fn source(&self) -> PathBuf {
+    pub(crate) fn source(&self) -> PathBuf {
         self.root().join("source")
     }
 
-    fn outside(&self) -> PathBuf {
+    pub(crate) fn outside(&self) -> PathBuf {
         self.root().join("outside")
     }
 
@@ -78,18 +78,18 @@ impl Drop for Place {
     }
 }
 
-fn unmount(point: &Path, how: &[&str]) {
+pub(crate) fn unmount(point: &Path, how: &[&str]) {
     assert!(Command::new("umount").args(how).arg(point).status().unwrap().success());
 }
 
 /// The journal with one set, and its runs.
-struct Runs {
+pub(crate) struct Runs {
     journal: Journal,
     snapshots: u64,
 }
 
 impl Runs {
-    fn new(source: &Path, queue: Queue) -> Self {
+    pub(crate) fn new(source: &Path, queue: Queue) -> Self {
         let runs = Self { journal: Journal::start(queue).unwrap(), snapshots: 0 };
         runs.follow(source, "");
         runs
@@ -129,7 +129,7 @@ impl Runs {
     }
 
     /// A whole run.
-    fn run(&mut self) -> Walk {
+    pub(crate) fn run(&mut self) -> Walk {
         let walk = self.begin();
         self.end();
         walk
@@ -266,7 +266,7 @@ fn on_tmpfs_every_difference_lies_in_a_place() {
 }
 
 /// A set whose first run was good, on a file system of its own.
-fn begun(kind: &str, queue: Queue) -> Option<(Place, Runs)> {
+pub(crate) fn begun(kind: &str, queue: Queue) -> Option<(Place, Runs)> {
     let place = Place::new(kind)?;
     fs::create_dir_all(place.source().join("a/b")).unwrap();
     fs::write(place.source().join("a/file"), "x").unwrap();
@@ -276,7 +276,7 @@ fn begun(kind: &str, queue: Queue) -> Option<(Place, Runs)> {
 }
 
 /// What a run is told, with places as they lie below the source; `+` marks deep ones.
-fn told(walk: Walk, source: &Path) -> Vec<String> {
+pub(crate) fn told(walk: Walk, source: &Path) -> Vec<String> {
     let Walk::Changes { places, .. } = walk else { panic!("{walk:?}") };
     let below = |(place, is_deep): &(PathBuf, bool)| {
         // The folders above are named in any case.

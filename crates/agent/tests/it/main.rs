@@ -4,4 +4,5 @@
 
 mod calendar;
 mod journal;
+mod journal_doubts;
 mod schedule;
