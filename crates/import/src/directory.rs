@@ -72,10 +72,12 @@ impl ReadBackend for Directory {
             let read = |error| failed(&folder, error);
             for entry in fs::read_dir(&folder).map_err(read)? {
                 let entry = entry.map_err(read)?;
-                let about = entry.metadata().map_err(read)?;
+                let about = fs::metadata(entry.path()).map_err(read)?;
                 if about.is_dir() && kind == FileType::Pack {
                     folders.push(entry.path());
-                } else if let Some(id) = entry.file_name().to_str().and_then(|id| id.parse().ok()) {
+                } else if about.is_file()
+                    && let Some(id) = entry.file_name().to_str().and_then(|id| id.parse().ok())
+                {
                     listed.push((id, u32::try_from(about.len()).unwrap_or(u32::MAX)));
                 }
             }

@@ -32,4 +32,4 @@ pub use error::ImportError;
 pub use no_restic::ResticRepository;
 #[cfg(feature = "restic")]
 pub use repository::ResticRepository;
-pub use snapshot::ResticSnapshot;
+pub use snapshot::{DamagedSnapshot, ResticSnapshot};

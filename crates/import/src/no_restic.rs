@@ -4,7 +4,7 @@ use std::path::Path;
 
 use holdall_engine::{EngineError, Entries, ForeignTree};
 
-use crate::{ImportError, ResticSnapshot};
+use crate::{DamagedSnapshot, ImportError, ResticSnapshot};
 
 /// No repository.
 pub struct ResticRepository(std::convert::Infallible);
@@ -30,7 +30,7 @@ impl ResticRepository {
     ///
     /// # Errors
     /// Never.
-    pub fn snapshots(&self) -> Result<Vec<ResticSnapshot>, ImportError> {
+    pub fn snapshots(&self) -> Result<(Vec<ResticSnapshot>, Vec<DamagedSnapshot>), ImportError> {
         match self.0 {}
     }
 

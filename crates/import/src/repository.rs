@@ -7,13 +7,14 @@ use holdall_engine::{ForeignSnapshot, plain_path};
 use holdall_format::limits::RECORD_MAX_PATHS;
 use rustic_core::repofile::SnapshotFile;
 use rustic_core::{
-    Credentials, Id, Repository, RepositoryBackends, RepositoryOptions, RusticError,
+    Credentials, FileType, Id, ReadBackend, Repository, RepositoryBackends, RepositoryOptions,
+    RusticError,
 };
 
 use crate::directory::Directory;
 use crate::indexed::{Indexed, reason};
 use crate::tree::ResticTree;
-use crate::{ImportError, ResticSnapshot};
+use crate::{DamagedSnapshot, ImportError, ResticSnapshot};
 
 /// A repository of restic, open to be read.
 pub struct ResticRepository {
@@ -29,8 +30,8 @@ impl ResticRepository {
     pub fn check(path: &Path) -> Result<(), ImportError> {
         let none = |reason: String| ImportError::NoRepository { path: path.to_owned(), reason };
         match path.join("config").metadata() {
-            Ok(_) if path.join("keys").is_dir() => Ok(()),
-            Ok(_) => Err(none("no repository of restic is there: it has no folder `keys`".into())),
+            Ok(_) if has_keys(path) => Ok(()),
+            Ok(_) => Err(none("no repository of restic is there: nothing is in its `keys`".into())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(none("no repository of restic is there: it has no file `config`".into()))
             }
@@ -57,16 +58,34 @@ impl ResticRepository {
         Ok(Self { path: path.to_owned(), repository })
     }
 
-    /// All its snapshots, oldest first.
+    /// All its snapshots, oldest first, and those that cannot be read.
     ///
     /// # Errors
-    /// [`ImportError::Damaged`] if one cannot be read.
-    pub fn snapshots(&self) -> Result<Vec<ResticSnapshot>, ImportError> {
-        let files = self.repository.get_all_snapshots();
-        let files = files.map_err(|error| damaged(&self.path, &error))?;
+    /// [`ImportError::Damaged`] if they cannot be listed.
+    pub fn snapshots(&self) -> Result<(Vec<ResticSnapshot>, Vec<DamagedSnapshot>), ImportError> {
+        let (files, damaged) = match self.repository.get_all_snapshots() {
+            Ok(files) => (files, Vec::new()),
+            // One that cannot be read keeps all back there, and none of the others here.
+            Err(_) => self.one_by_one()?,
+        };
         let mut snapshots: Vec<_> = files.iter().map(snapshot).collect();
         snapshots.sort_by_key(|snapshot| (snapshot.foreign.taken_ns, snapshot.foreign.id));
-        Ok(snapshots)
+        Ok((snapshots, damaged))
+    }
+
+    fn one_by_one(&self) -> Result<(Vec<SnapshotFile>, Vec<DamagedSnapshot>), ImportError> {
+        let listed = Directory::new(&self.path).list_with_size(FileType::Snapshot);
+        let (mut files, mut unread) = (Vec::new(), Vec::new());
+        for (id, _) in listed.map_err(|error| damaged(&self.path, &error))? {
+            let id = id.to_hex();
+            match self.repository.get_snapshots(&[&*id]) {
+                Ok(found) => files.extend(found),
+                Err(error) => {
+                    unread.push(DamagedSnapshot { id: id.to_string(), reason: reason(&error) });
+                }
+            }
+        }
+        Ok((files, unread))
     }
 
     /// What walks the tree of a snapshot, and says what is as in `base`.
@@ -74,6 +93,10 @@ impl ResticRepository {
         let base = base.map(|base| base.tree);
         ResticTree::new(Arc::clone(&self.repository), snapshot.tree, base)
     }
+}
+
+fn has_keys(path: &Path) -> bool {
+    path.join("keys").read_dir().is_ok_and(|mut keys| keys.next().is_some())
 }
 
 fn snapshot(file: &SnapshotFile) -> ResticSnapshot {

@@ -14,6 +14,15 @@ pub struct ResticSnapshot {
     pub(crate) tree: [u8; 32],
 }
 
+/// A snapshot of restic whose file cannot be read.
+#[derive(Debug, Clone)]
+pub struct DamagedSnapshot {
+    /// Its id as restic writes it: 64 digits.
+    pub id: String,
+    /// Why it cannot be read.
+    pub reason: String,
+}
+
 impl ResticSnapshot {
     /// Its id as restic writes it: 64 digits.
     pub fn hex_id(&self) -> String {

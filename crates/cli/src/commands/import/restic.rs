@@ -7,7 +7,7 @@ use anyhow::Result;
 use holdall_diagnosis::{Forecast, UsageCounters};
 use holdall_engine::{Copied, CopyOptions, CopySummary, Importer, UnlockedRepository};
 use holdall_format::RecordHash;
-use holdall_import::{ImportError, ResticRepository, ResticSnapshot};
+use holdall_import::{DamagedSnapshot, ImportError, ResticRepository, ResticSnapshot};
 use holdall_state::Receipts;
 
 use super::report::{self, Sums};
@@ -19,7 +19,7 @@ use crate::opening::connection::Connection;
 use crate::opening::open;
 use crate::report::audits;
 use crate::secrets::password::{FROM_PASSWORD, Passwords};
-use crate::terminal::output::{Output, count};
+use crate::terminal::output::{Output, Shown, count};
 use crate::terminal::progress::watched;
 
 /// Imports the snapshots of a repository of restic
@@ -86,8 +86,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     ResticRepository::check(&args.repository).map_err(refused)?;
     let password = args.passwords(app)?.existing(&args.repository.display().to_string())?;
     let source = ResticRepository::open(&args.repository, &password).map_err(refused)?;
-    let listed = source.snapshots().map_err(refused)?;
-    let wanted = chosen(&listed, &args.snapshots)?;
+    let (listed, unread) = source.snapshots().map_err(refused)?;
+    let wanted = chosen(&listed, &unread, &args.snapshots)?;
     let destination = open::access_with(app, args.connection.patience())?;
     args.connection.tell_idle_limit(app);
     tell_lost(app, &destination);
@@ -108,6 +108,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         unsaid: None,
         is_incomplete: false,
     };
+    let is_named = |one: &&DamagedSnapshot| is_among(&args.snapshots, &one.id);
+    unread.iter().filter(is_named).for_each(|one| importing.tell_unread(one));
     wanted.into_iter().try_for_each(|snapshot| importing.import(snapshot))?;
     importing.sums.total_duration = begun.elapsed().as_secs_f64();
     let exit = importing.end()?;
@@ -118,13 +120,13 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// The snapshots with ids that begin so; all, if none is named.
 fn chosen<'a>(
     listed: &'a [ResticSnapshot],
+    unread: &[DamagedSnapshot],
     named: &[String],
 ) -> Result<Vec<&'a ResticSnapshot>, Refusal> {
-    if named.is_empty() {
-        return Ok(listed.iter().collect());
-    }
     for name in named {
-        let fitting = listed.iter().filter(|one| one.hex_id().starts_with(&**name)).count();
+        let ids = listed.iter().map(ResticSnapshot::hex_id);
+        let ids = ids.chain(unread.iter().map(|one| one.id.clone()));
+        let fitting = ids.filter(|id| id.starts_with(&**name)).count();
         let reason = match fitting {
             1 if !name.is_empty() => continue,
             0 => "none has an id that begins so".to_owned(),
@@ -133,11 +135,12 @@ fn chosen<'a>(
         return Err(Refusal::new(Exit::Failed, format!("no snapshot {name} of restic: {reason}"))
             .hint("`restic snapshots` lists them with their ids"));
     }
-    let is_named = |one: &&ResticSnapshot| {
-        let id = one.hex_id();
-        named.iter().any(|name| id.starts_with(&**name))
-    };
-    Ok(listed.iter().filter(is_named).collect())
+    Ok(listed.iter().filter(|one| is_among(named, &one.hex_id())).collect())
+}
+
+/// Whether an id is one of those that begin so; all are, if none is named.
+fn is_among(named: &[String], id: &str) -> bool {
+    named.is_empty() || named.iter().any(|name| id.starts_with(&**name))
 }
 
 /// Says what to do about what keeps restic's repository from being read.
@@ -215,13 +218,23 @@ impl<'a> Importing<'a> {
                 }
                 self.sums.errors += 1;
                 let hint = format!(
-                    "`restic check -r {}` finds out what is affected",
+                    "`restic check -r {}` finds out what is affected; if its index is lost, `restic rebuild-index` makes it anew",
                     self.place.display()
                 );
                 self.app.output.failure(&error, Exit::Damage.code(), Some(&hint));
             }
         }
         Ok(())
+    }
+
+    /// Tells of a snapshot whose file cannot be read, and counts it.
+    fn tell_unread(&mut self, snapshot: &DamagedSnapshot) {
+        let DamagedSnapshot { id, reason } = snapshot;
+        let error =
+            anyhow::anyhow!("snapshot {} of restic cannot be read: {reason}", Shown(id.as_bytes()));
+        self.sums.errors += 1;
+        let hint = "what it had is in others, or lost; `restic forget` takes it off restic's list";
+        self.app.output.failure(&error, Exit::Damage.code(), Some(hint));
     }
 
     /// As what it was imported, also if restic gave it another id since, as it does when its tags change.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use holdall_testkit::Random;
 
@@ -93,4 +94,30 @@ fn a_snapshot_without_its_tree_is_not_imported_and_the_others_are() {
     );
     assert_eq!(place.snapshots().len(), 1);
     place.check();
+}
+
+#[test]
+fn a_snapshot_file_that_cannot_be_read_is_named_and_the_others_are_imported() {
+    let Some(place) = Place::new() else { return };
+    small_tree(&place.source);
+    place.back_up(2020, &[]);
+    fs::write(place.source.join("added"), "new").unwrap();
+    place.back_up(2021, &[]);
+    let damaged = place.restic_ids().remove(0);
+    let file = place.from.join("snapshots").join(&damaged);
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, "").unwrap();
+    // What is no file is none of restic's.
+    let pipe = place.from.join("snapshots").join("0".repeat(64));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let told = place.import_with(&[], 20);
+    let summary = told.summary();
+    assert_eq!((&summary["imported"], &summary["errors"]), (&1.into(), &1.into()), "{summary}");
+    assert!(
+        told.stdout.contains(&format!("snapshot {damaged} of restic cannot be read")),
+        "{told:?}"
+    );
+    let restored = place.restore(place.snapshots()[0]["id"].as_str().unwrap());
+    let below = restored.join(text(&place.source).trim_start_matches('/'));
+    assert_eq!(fs::read_to_string(below.join("added")).unwrap(), "new");
 }
