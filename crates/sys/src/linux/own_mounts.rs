@@ -18,25 +18,55 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::Dir;
 
+/// The namespace that a thread is in.
+const OWN: &str = "/proc/thread-self/ns/mnt";
+
 /// While it lives, the thread that made it has a namespace of its own.
 #[derive(Debug)]
 pub struct OwnMounts {
-    outside: File,
+    outside: View,
+}
+
+/// A namespace, and what a thread in it takes for the root and for the current folder.
+#[derive(Debug)]
+struct View {
+    namespace: File,
+    root: OwnedFd,
     folder: OwnedFd,
+}
+
+impl View {
+    /// That of this thread.
+    fn own() -> io::Result<Self> {
+        let open = |path| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            rustix::fs::openat(CWD, path, flags, Mode::empty())
+        };
+        Ok(Self { namespace: File::open(OWN)?, root: open("/")?, folder: open(".")? })
+    }
+
+    /// Gives it to this thread.
+    fn take(&self) -> io::Result<()> {
+        let kind = Some(LinkNameSpaceType::Mount);
+        rustix::thread::move_into_link_name_space(self.namespace.as_fd(), kind)?;
+        // Going there has led to the namespace's own root.
+        rustix::process::fchdir(&self.root)?;
+        rustix::process::chroot(".")?;
+        Ok(rustix::process::fchdir(&self.folder)?)
+    }
 }
 
 impl OwnMounts {
     /// Goes into a namespace of its own. What others mount and unmount outside happens there too.
     ///
     /// # Errors
-    /// What the system says: `EPERM` for anybody but root.
+    /// What the system says: `EPERM` for anybody but root, and for root without `CAP_SYS_ADMIN` and `CAP_SYS_CHROOT`.
     pub fn enter() -> io::Result<Self> {
-        let outside = File::open("/proc/thread-self/ns/mnt")?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::openat(CWD, ".", flags, Mode::empty())?;
+        let own = Self { outside: View::own()? };
         // SAFETY: this gives the thread its own mounts and its own current folder, and shares descriptors as before.
         unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?;
-        let own = Self { outside, folder };
+        // Who may not go back is not to begin.
+        View::own()?.take()?;
         let apart = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         rustix::mount::mount_change("/", apart)?;
         Ok(own)
@@ -72,9 +102,7 @@ impl OwnMounts {
 impl Drop for OwnMounts {
     fn drop(&mut self) {
         // It worked on the way in. Where it does not, all is still seen as it was seen in between.
-        let back = Some(LinkNameSpaceType::Mount);
-        let _ = rustix::thread::move_into_link_name_space(self.outside.as_fd(), back);
-        let _ = rustix::process::fchdir(&self.folder);
+        let _ = self.outside.take();
     }
 }
 
