@@ -99,6 +99,7 @@ targets! {
     config: "../../../../fuzz/fuzz_targets/config.rs",
     content_list: "../../../../fuzz/fuzz_targets/content_list.rs",
     extents: "../../../../fuzz/fuzz_targets/extents.rs",
+    file_events: "../../../../fuzz/fuzz_targets/file_events.rs",
     invite: "../../../../fuzz/fuzz_targets/invite.rs",
     key_ring: "../../../../fuzz/fuzz_targets/key_ring.rs",
     lab_messages: "../../../../fuzz/fuzz_targets/lab_messages.rs",
