@@ -204,8 +204,11 @@ fn a_repository_is_not_made_among_other_files() {
     let answer = world.handle().create(&forge.new_repository());
     assert!(matches!(answer, Err(RepositoryError::Refused { .. })));
     fs::remove_file(world.dir().join("holiday.jpg")).unwrap();
+    fs::write(world.dir().join("config"), b"[core]").unwrap();
+    let answer = world.handle().create(&forge.new_repository());
+    assert!(matches!(answer, Err(RepositoryError::Refused { .. })), "it may be anybody's");
     // An attempt that a crash cut short is begun again.
-    fs::write(world.dir().join("config"), b"half").unwrap();
+    fs::write(world.dir().join("config"), forge.new_repository().config).unwrap();
     world.handle().create(&forge.new_repository()).unwrap();
     let described = world.handle().describe().unwrap();
     assert_eq!(described.config, forge.config());
