@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 
 use holdall_agent::journal::{Committed, Journal, Queue, Reason, Walk, WatchedSet, WatchedSource};
+use holdall_sys::own_mounts::OwnMounts;
 use holdall_testkit::{Disturber, Slice, is_there, setting};
 use tempfile::TempDir;
 
@@ -17,12 +18,17 @@ use tempfile::TempDir;
 pub(crate) struct Place {
     pub(crate) folder: TempDir,
     mounted: Vec<PathBuf>,
+    /// What other tests mount would be told here, too.
+    _own: OwnMounts,
 }
 
 impl Place {
     /// `None` for who may not mount.
     fn new(kind: &str) -> Option<Self> {
-        let mut place = Self { folder: tempfile::tempdir().unwrap(), mounted: Vec::new() };
+        let own = OwnMounts::enter();
+        is_there("the right to mount (root)", own.is_ok()).then_some(())?;
+        let (folder, mounted) = (tempfile::tempdir().unwrap(), Vec::new());
+        let mut place = Self { folder, mounted, _own: own.unwrap() };
         place.mount(kind, "")?;
         for folder in [place.source(), place.outside()] {
             fs::create_dir(folder).unwrap();

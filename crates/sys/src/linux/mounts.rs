@@ -126,7 +126,7 @@ impl MountWatch {
     ///
     /// What the system says where `/proc` is not mounted.
     pub fn new() -> io::Result<Self> {
-        let watch = Self { table: File::open("/proc/self/mountinfo")? };
+        let watch = Self { table: File::open("/proc/thread-self/mountinfo")? };
         watch.has_changed()?;
         Ok(watch)
     }

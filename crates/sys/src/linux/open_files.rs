@@ -65,8 +65,9 @@ impl OpenFiles {
                 continue;
             }
             match looking.process(&process.path()) {
-                Err(error) if !has_ended(&error) && name != FIRST_PROCESS => {
-                    looking.found.is_complete = false;
+                Err(error) if name != FIRST_PROCESS => {
+                    let is_over = has_ended(&error) && !has_more_threads(&process.path());
+                    looking.found.is_complete &= is_over;
                 }
                 _ => {}
             }
@@ -79,6 +80,11 @@ impl OpenFiles {
 fn has_ended(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
         || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+}
+
+/// Whether a process goes on though its first thread, by which its files are shown, may have ended.
+fn has_more_threads(process: &Path) -> bool {
+    fs::read_dir(process.join("task")).is_ok_and(|threads| threads.count() > 1)
 }
 
 struct Looking<'a> {
@@ -108,8 +114,7 @@ impl Looking<'_> {
             }
         }
         let maps = fs::read(process.join("maps"))?;
-        // Of one whose first thread has ended nothing is told here, though the others go on.
-        if maps.is_empty() && fs::read_dir(process.join("task"))?.count() > 1 {
+        if maps.is_empty() && has_more_threads(process) {
             return Err(io::Error::other("its first thread has ended"));
         }
         for line in maps.split(|&byte| byte == b'\n') {
