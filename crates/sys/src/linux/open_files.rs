@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::loop_device::device_of_image;
 use super::mounts::Mounts;
 
 /// `PROC_PID_INIT_INO`: the namespace in which all processes are seen.
@@ -37,7 +38,7 @@ pub struct OpenFiles {
     /// What processes have open, or have mapped together with others. A map need not be writable now: its process may make it
     /// so again, and may have written before.
     pub files: Vec<OpenFile>,
-    /// The images behind loop devices, by absolute paths: the kernel itself writes these.
+    /// The images behind loop devices, by the absolute paths that who made them saw: the kernel itself writes these.
     pub images: Vec<PathBuf>,
     /// The upper directories of overlays, by absolute paths. What is written to a file through the overlay is not told here.
     pub upper_directories: Vec<PathBuf>,
@@ -57,19 +58,15 @@ impl OpenFiles {
         let mut looking = Looking {
             is_wanted: &is_wanted,
             namespaces: HashMap::new(),
-            found: Self { is_complete, images: loop_images()?, ..Self::default() },
+            found: Self { is_complete, images: loop_images(&is_wanted)?, ..Self::default() },
         };
         for process in fs::read_dir("/proc")?.flatten() {
             let name = process.file_name();
             if name.to_str().is_none_or(|name| name.parse::<u32>().is_err()) {
                 continue;
             }
-            match looking.process(&process.path()) {
-                Err(error) if name != FIRST_PROCESS => {
-                    let is_over = has_ended(&error) && !has_more_threads(&process.path());
-                    looking.found.is_complete &= is_over;
-                }
-                _ => {}
+            if looking.process(&process.path()).is_err() && name != FIRST_PROCESS {
+                looking.found.is_complete = false;
             }
         }
         Ok(looking.found)
@@ -82,9 +79,10 @@ fn has_ended(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
-/// Whether a process goes on though its first thread, by which its files are shown, may have ended.
-fn has_more_threads(process: &Path) -> bool {
-    fs::read_dir(process.join("task")).is_ok_and(|threads| threads.count() > 1)
+/// Where `/proc` shows the threads of a process, as each may outlive the others.
+fn threads(process: &Path) -> Vec<PathBuf> {
+    let threads = fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+    threads.map(|thread| Path::new("/proc").join(thread.file_name())).collect()
 }
 
 struct Looking<'a> {
@@ -95,7 +93,25 @@ struct Looking<'a> {
 }
 
 impl Looking<'_> {
+    /// Looks at a process, by its first thread or, if that has ended, by another.
     fn process(&mut self, process: &Path) -> io::Result<()> {
+        let is_shown = |looked: &io::Result<bool>| match looked {
+            Ok(is_shown) => *is_shown,
+            Err(error) => !has_ended(error),
+        };
+        let first = self.thread(process);
+        if is_shown(&first) {
+            return first.map(|_| ());
+        }
+        let others = threads(process).into_iter().filter(|thread| thread != process);
+        others
+            .map(|thread| self.thread(&thread))
+            .find(is_shown)
+            .map_or(Ok(()), |last| last.map(|_| ()))
+    }
+
+    /// Looks at what a thread has, which it shares with all of its process. Says whether it has anything.
+    fn thread(&mut self, process: &Path) -> io::Result<bool> {
         let namespace = fs::read_link(process.join("ns/mnt"))?;
         if !self.namespaces.contains_key(&namespace) {
             let mounts = Mounts::parse(&fs::read(process.join("mountinfo"))?);
@@ -103,7 +119,7 @@ impl Looking<'_> {
             let devices = mounts.iter().map(|mount| (mount.id, mount.device)).collect();
             self.namespaces.insert(namespace.clone(), devices);
         }
-        let Some(devices) = self.namespaces.get(&namespace) else { return Ok(()) };
+        let Some(devices) = self.namespaces.get(&namespace) else { return Ok(false) };
         for open in fs::read_dir(process.join("fdinfo"))? {
             let open = open?;
             let Ok(about) = fs::read_to_string(open.path()) else { continue };
@@ -114,9 +130,6 @@ impl Looking<'_> {
             }
         }
         let maps = fs::read(process.join("maps"))?;
-        if maps.is_empty() && has_more_threads(process) {
-            return Err(io::Error::other("its first thread has ended"));
-        }
         for line in maps.split(|&byte| byte == b'\n') {
             let mapped =
                 std::str::from_utf8(line.get(..MAP_BYTES.min(line.len())).unwrap_or_default());
@@ -127,7 +140,7 @@ impl Looking<'_> {
                     .push(OpenFile { device, link: process.join("map_files").join(range) });
             }
         }
-        Ok(())
+        Ok(!maps.is_empty())
     }
 }
 
@@ -159,12 +172,18 @@ fn shared_map(line: &str) -> Option<(u64, String)> {
     Some((device, format!("{:x}-{:x}", plain(start)?, plain(end)?)))
 }
 
-/// The files behind loop devices.
-fn loop_images() -> io::Result<Vec<PathBuf>> {
+/// The files behind loop devices, of those that lie on a device of which that holds.
+fn loop_images(is_wanted: impl Fn(u64) -> bool) -> io::Result<Vec<PathBuf>> {
     let mut images = Vec::new();
     for device in fs::read_dir("/sys/block")? {
-        match fs::read(device?.path().join("loop/backing_file")) {
+        let device = device?;
+        match fs::read(device.path().join("loop/backing_file")) {
             Ok(mut image) => {
+                let lies_on = device_of_image(&Path::new("/dev").join(device.file_name()));
+                // Where that is not said, it may be any.
+                if lies_on.is_ok_and(|lies_on| lies_on.is_none_or(|device| !is_wanted(device))) {
+                    continue;
+                }
                 image.pop_if(|last| *last == b'\n');
                 images.push(OsString::from_vec(image).into());
             }
