@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, StatxFlags};
 use rustix::io::Errno;
 
 use super::loop_device::device_of_image;
@@ -123,9 +124,11 @@ impl Looking<'_> {
         for open in fs::read_dir(process.join("fdinfo"))? {
             let open = open?;
             let Ok(about) = fs::read_to_string(open.path()) else { continue };
-            let device = writable_on(&about).and_then(|mount| devices.get(&mount)).copied();
+            let Some(mount) = writable_on(&about) else { continue };
+            let link = process.join("fd").join(open.file_name());
+            // It may have been opened in another namespace.
+            let device = devices.get(&mount).copied().or_else(|| device_of(&link));
             if let Some(device) = device.filter(|device| (self.is_wanted)(*device)) {
-                let link = process.join("fd").join(open.file_name());
                 self.found.files.push(OpenFile { device, link });
             }
         }
@@ -142,6 +145,13 @@ impl Looking<'_> {
         }
         Ok(!maps.is_empty())
     }
+}
+
+/// The device that a link of `/proc` leads to, as far as that is known without asking it.
+fn device_of(link: &Path) -> Option<u64> {
+    let unasked = AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    let stat = rustix::fs::statx(CWD, link, unasked, StatxFlags::TYPE).ok()?;
+    Some(super::stat::combine(stat.stx_dev_major, stat.stx_dev_minor))
 }
 
 /// The mount of a file that is open for writing, from its `/proc/PID/fdinfo`.
