@@ -18,7 +18,7 @@ use holdall_sys::own_mounts::OwnMounts;
 
 use self::places::{Located, Place};
 use self::store::Stores;
-use crate::Source;
+use crate::{Source, plain_path};
 
 /// Why there is no snapshot to read.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +75,7 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
     }
     // All of them, as what is read where it really is would show the folder with everything in it once more.
     let read = sources.iter().zip(&located).map(|(source, located)| match &located.real {
-        Some(real) => Source { path: source.path.clone(), read_at: [view, real].concat() },
+        Some(real) => Source { path: source.path.clone(), read_at: seen_below(view, real) },
         None => source.clone(),
     });
     let plain = sources.iter().zip(&located).filter(|(_, located)| located.subvolume.is_none());
@@ -87,6 +87,11 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
     })
 }
 
+/// Where an absolute path is seen below the `view`.
+fn seen_below(view: &[u8], path: &[u8]) -> Vec<u8> {
+    plain_path(&[view, path].concat())
+}
+
 /// Puts what belongs at a place there, below the `view`.
 fn put(
     place: &Place,
@@ -94,7 +99,7 @@ fn put(
     mounts: &OwnMounts,
     stores: &mut Stores,
 ) -> Result<(), FsSnapshotError> {
-    let to = [view, &place.path].concat();
+    let to = seen_below(view, &place.path);
     let shown = match &place.device {
         None => mounts.show(&place.path, &to),
         Some(device) => {
