@@ -1,10 +1,11 @@
 //! The agent: which sets are to be backed up when, and what keeps one from it.
 //!
-//! Nobody makes a backup that they have to remember. The agent runs all the time, waits for the schedule of each set, and
+//! People forget to make backups. The agent runs all the time, waits for the schedule of each set, and
 //! has the command line start a process for each run, so that it stays small itself and a run that dies takes nothing along.
 //!
-//! It knows no repository, no key and no file that is backed up, but in which folders something changed ([`journal`]). [`Scheduler`] decides and is pure. What the computer is like
-//! comes from D-Bus (with the feature `dbus`), and absent services keep no backup back.
+//! It knows no repository, no key and no file that is backed up, only in which folders something changed ([`journal`]).
+//! [`Scheduler`] decides and is pure. What the computer is like comes from D-Bus (with the feature `dbus`), and absent services
+//! keep no backup back.
 //!
 //! ```text
 //! config.toml ──> Plan ────┐

@@ -51,7 +51,7 @@ impl Keeper {
         self.sets = sets.into_iter().map(journal).collect();
     }
 
-    /// What can be polled for changes, if they are told.
+    /// What to poll for changes, where the kernel tells of them.
     pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.eyes {
             Eyes::FileSystems(systems) => Some(systems.watch().as_fd()),
@@ -112,7 +112,7 @@ fn real_place(source: &WatchedSource) -> io::Result<PathBuf> {
 /// Why changes are not told, from what the system said.
 fn why_not(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => "only root is told of them".to_owned(),
+        io::ErrorKind::PermissionDenied => "only root can watch them".to_owned(),
         io::ErrorKind::InvalidInput => "this needs Linux 5.17".to_owned(),
         _ => error.to_string(),
     }

@@ -2,11 +2,10 @@
 //!
 //! The kernel tells root of every change on a file system that is watched as a whole (fanotify). A thread takes that in for as long
 //! as the agent runs, and keeps, for each set, the places where something may have changed since its last good run began to walk.
-//! A run asks right before it walks, when its hook `before` has ended, and is told of these places, or to walk everything.
+//! A run asks right before it walks, when its hook `before` has ended. The answer is these places, or that it walks everything.
 //!
 //! It is never trusted: whatever was not seen, or is in doubt, is a [`Reason`] to walk everything, and once a day is one, too.
-//! It knows nothing of what a snapshot holds: whoever walks compares each place with that, so that a place too many costs
-//! time only.
+//! It does not know what a snapshot holds. The run compares each place with its snapshot, so a place too many only costs time.
 //!
 //! ```text
 //! kernel ──events──> batch ──places──> set: since, under way <──asks── run

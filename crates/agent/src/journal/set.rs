@@ -231,7 +231,7 @@ impl SetJournal {
             }
             (Some(UnderWay { knowledge, .. }), Committed::Nothing) => self.since.since(knowledge),
             (_, Committed::InPart) => self.since.give_up(Reason::NoCompleteRun),
-            // It did not ask, so that nobody knows when it walked.
+            // It did not ask, so when it walked is not known.
             (None, Committed::Whole(_)) => self.since.give_up(Reason::BeganLater),
             (None, Committed::Nothing) => {}
         }

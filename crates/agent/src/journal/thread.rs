@@ -18,7 +18,7 @@ use super::set::{Committed, Walk, WatchedSet};
 /// Changes are taken in no more often: until then, the kernel joins those of a file.
 const TOGETHER: Duration = Duration::from_secs(1);
 
-/// How a run is told: `answer` hands the places over in a way of its own, and says what the run is sent.
+/// Answers a run: hands the places over in its own way, and gives the line that is sent to the run.
 pub type Answer = Box<dyn FnOnce(&Walk) -> io::Result<String> + Send>;
 
 /// The change journal, which is kept as long as this lives.
@@ -147,7 +147,7 @@ impl Keeping {
             self.run = Some(run);
             return Ok(());
         }
-        // One that ended is told of by its starter.
+        // Who started the run says when it has ended.
         if !run.asks.read(&mut [0]).is_ok_and(|bytes| bytes > 0) {
             return Ok(());
         }
@@ -155,7 +155,7 @@ impl Keeping {
         let Some(walk) = self.keeper.begin(&run.set, now) else { return Ok(()) };
         self.walks.lock().unwrap_or_else(PoisonError::into_inner).insert(run.set, in_words(&walk));
         if let Ok(answer) = (run.answer)(&walk) {
-            // Who is gone, is told of by its starter.
+            // If the run is gone, who started it says so.
             let _ = run.asks.write_all(answer.as_bytes());
         }
         Ok(())

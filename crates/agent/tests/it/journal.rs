@@ -113,7 +113,7 @@ impl Runs {
         self.journal.follow(vec![set]);
     }
 
-    /// What a run is told that walks now.
+    /// What a run would be told now.
     fn begin(&self) -> Walk {
         let (mut asks, asked) = UnixStream::pair().unwrap();
         let (tell, told) = channel();
@@ -281,7 +281,7 @@ pub(crate) fn begun(kind: &str, queue: Queue) -> Option<(Place, Runs)> {
     Some((place, runs))
 }
 
-/// What a run is told, with places as they lie below the source; `+` marks deep ones.
+/// The places that a run is told, relative to the source; `+` marks deep ones.
 pub(crate) fn told(walk: Walk, source: &Path) -> Vec<String> {
     let Walk::Changes { places, .. } = walk else { panic!("{walk:?}") };
     let below = |(place, is_deep): &(PathBuf, bool)| {
@@ -378,7 +378,7 @@ fn what_is_mounted_unmounted_or_mounted_again_is_looked_at() {
     place.unmount();
     assert_eq!(told(runs.run(), &source), ["a/b+"]);
     assert_eq!(told(runs.run(), &source), [""; 0]);
-    // The same disk again, between two runs: nobody watched what happened meanwhile.
+    // The same disk again, between two runs: what happened meanwhile was not watched.
     place.mount("ext4", "source/a/b").unwrap();
     assert_eq!(told(runs.run(), &source), ["a/b+"]);
     let image = place.folder.path().join("image1");
