@@ -13,7 +13,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 33] = [
+const COMPONENTS: [Component; 36] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -30,6 +30,9 @@ const COMPONENTS: [Component; 33] = [
     Component { program: "sshd", package: "openssh-server" },
     Component { program: "systemd-analyze", package: "systemd" },
     Component { program: "dbus-daemon", package: "dbus-daemon" },
+    Component { program: "gnome-keyring-daemon", package: "gnome-keyring" },
+    Component { program: "secret-tool", package: "libsecret-tools" },
+    Component { program: "wakeonlan", package: "wakeonlan" },
     Component { program: "strace", package: "strace" },
     Component { program: "fio", package: "fio" },
     Component { program: "chromium", package: "chromium" },

@@ -372,6 +372,12 @@ fn of_denial(cause: Denial) -> Option<&'static str> {
 fn of_state(error: &StateError) -> Option<&'static str> {
     let file = match error {
         StateError::Damaged { file, .. } => file,
+        StateError::Keyring { .. } => {
+            return Some(
+                "log in, or unlock the keyring, and try again; if it lost the key, remove that repository's file in the folder \
+                 `keys` of the state and give the password, or `holdall pair --kit FILE`",
+            );
+        }
         StateError::Report { error: ReportError::OtherVersion(_), .. } => {
             return Some("use the holdall that wrote it, or a newer one");
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use holdall_crypto::CryptoError;
 use holdall_engine::EngineError;
-use holdall_format::RecordHash;
+use holdall_format::{RecordHash, RepositoryId};
 use holdall_lab::report::ReportError;
 use holdall_protocol::RepositoryError;
 
@@ -60,6 +60,14 @@ pub enum StateError {
         /// Where it is.
         path: PathBuf,
         /// What is wrong with it.
+        reason: String,
+    },
+    /// The system's keyring, which is to have a repository's key, does not give or take it.
+    #[error("the key of the repository {repository} is to be in the system's keyring: {reason}")]
+    Keyring {
+        /// Whose key.
+        repository: RepositoryId,
+        /// Why, as far as it is known.
         reason: String,
     },
     /// A file that was named is not there.

@@ -6,7 +6,7 @@
 //! ```text
 //! identity.json                  which machine this is
 //! pairings.json                  the servers that it was paired with
-//! keys/REPOSITORY[.reader]       key rings, and the keys of recovery kits
+//! keys/REPOSITORY[.reader]       key rings, or that they are in the system's keyring; the keys of recovery kits
 //! directories/DIRECTORY          which repository lies in which directory
 //! clear-parts/REPOSITORY         the last good configuration and wrappings
 //! receipts/REPOSITORY[.amendment] what was acknowledged last
@@ -41,6 +41,7 @@ mod hex;
 mod identity;
 mod kept_keys;
 mod kept_parts;
+mod keyring;
 mod lab_reports;
 mod pairings;
 pub mod private_file;
@@ -54,7 +55,7 @@ pub use directories::{Directories, Known, directory_name};
 pub use error::{Gone, StateError, StateFile};
 pub use filled_sources::FilledSources;
 pub use identity::Identity;
-pub use kept_keys::KeptKeys;
+pub use kept_keys::{KeptKeys, KeyPlace};
 pub use kept_parts::KeptParts;
 pub use lab_reports::{KeptReports, read_report};
 pub use pairings::{Pairing, Pairings};

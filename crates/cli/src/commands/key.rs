@@ -8,7 +8,7 @@ use holdall_crypto::{
     wrap_recovery,
 };
 use holdall_format::{Wrapping, WrappingKind};
-use holdall_state::{KeptKeys, private_file};
+use holdall_state::{KeptKeys, KeyPlace, private_file};
 use serde::Serialize;
 
 use super::kit_trial;
@@ -41,6 +41,7 @@ Examples: holdall key list
           holdall key add --recipient-file ~/.ssh/id_ed25519.pub --label laptop
           holdall snapshots --identity ~/.ssh/id_ed25519
           holdall key remove laptop
+          holdall key keep keyring
           holdall key rotate
 
 Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
@@ -98,6 +99,24 @@ repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable,
         #[command(flatten)]
         new_password: NewPassword,
     },
+    /// Keeps this computer's key in the system's keyring, or in a file
+    ///
+    /// A paired computer keeps its key in a file that its owner alone can read, so that backups run when nobody is logged in. In the
+    /// keyring (GNOME's, KWallet, KeePassXC) the key is sealed with your login's password until you log in: someone who carries off the
+    /// disk cannot read the backups with it. Until then backups by the agent fail, and are tried again. Needs `secret-tool`; on Debian
+    /// it is in libsecret-tools. For a repository that asks for a password, this computer keeps a key from now on. What a file had
+    /// may stay on the disk until it is overwritten: to be sure, `holdall key rotate` afterwards.
+    #[command(after_help = "\
+Examples: holdall key keep keyring
+          holdall key keep file
+
+Exit codes: 0 done, 1 failed, or the keyring is locked, 2 wrong usage, 10 no such repository, 11 in use, 12 wrong password, \
+13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
+    Keep {
+        /// Where
+        #[arg(value_name = "PLACE")]
+        place: Place,
+    },
     /// Seals what is backed up from now on with a new secret
     ///
     /// The keys in `holdall key list` open the new secret, too. Keys that were removed do not, nor does a copy of
@@ -111,6 +130,14 @@ Example: holdall key remove laptop && holdall key rotate
 Exit codes: 0 done, 1 failed, or the keys were changed at the same time, 2 wrong usage, 10 no such \
 repository, 11 in use, 12 wrong password, 13 not allowed, 14 server unreachable, 20 damage, 130 interrupted")]
     Rotate,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Place {
+    /// The system's keyring
+    Keyring,
+    /// A file of mode 0600 in the state folder
+    File,
 }
 
 #[derive(Debug, clap::Args)]
@@ -161,6 +188,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         Action::Add(args) => add(app, args)?,
         Action::TryKit { file } => kit_trial::try_out(app, file)?,
         Action::Remove { key } => remove(app, key)?,
+        Action::Keep { place } => keep(app, *place)?,
         Action::Rotate => rotate(app)?,
         Action::Change { key, new_password } => change(app, key.as_deref(), new_password)?,
     }
@@ -182,7 +210,7 @@ fn list(app: &App, keys: &KeySet) -> Result<()> {
         app.output.object("key", &Key { number, kind, label, generation, epoch })?;
         app.output.result(format_args!("{number:>3}  {kind:<12}  {}", Shown(label.as_bytes())))?;
     }
-    if KeptKeys::in_state(&app.folders.state).get(keys.ring.repository())?.is_some() {
+    if KeptKeys::in_state(&app.folders.state).place(keys.ring.repository())?.is_some() {
         app.output.note(
             "this computer keeps a key beside these, so it needs none of them; so does each that was paired. If one is \
              stolen, `holdall admin revoke` on the server locks it out, and `holdall key rotate` protects what is \
@@ -325,6 +353,19 @@ fn password_to_change(keys: &KeySet, wanted: Option<&str>) -> Result<usize, Refu
         _ => Err(Refusal::new(Exit::Usage, "the repository has several passwords")
             .hint("say which: `holdall key change KEY`; `holdall key list` shows them")),
     }
+}
+
+fn keep(app: &App, place: Place) -> Result<()> {
+    let keys = KeySet::open(app)?;
+    let kept = KeptKeys::in_state(&app.folders.state);
+    let (place, shown) = match place {
+        Place::Keyring => (KeyPlace::Keyring, "the system's keyring"),
+        Place::File => (KeyPlace::File, "a file that you alone can read"),
+    };
+    kept.keep_in(place, keys.ring.repository(), &keys.ring)?;
+    let done = format!("this computer's key of {} is in {shown}", keys.name());
+    tell(app, &done, summary(app, &keys, &done));
+    Ok(())
 }
 
 fn rotate(app: &App) -> Result<()> {

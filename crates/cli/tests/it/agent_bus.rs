@@ -6,6 +6,7 @@ use holdall_testkit::{Process, is_there};
 use serde_json::Value;
 
 use crate::agent::{is_done, machine, settings, sleeps, stop, wait_until, write_settings};
+use crate::bus::Bus;
 use crate::house::Machine;
 
 const UPOWER: &str = "org.freedesktop.UPower";
@@ -17,42 +18,29 @@ const NETWORK_PATH: &str = "/org/freedesktop/NetworkManager";
 const ACTIVE: &str = "org.freedesktop.NetworkManager.Connection.Active";
 const MOCK: &str = "org.freedesktop.DBus.Mock";
 
-/// A bus in the place of the system's and of the session's.
-struct Bus {
-    address: String,
-    _daemon: Process,
+/// A bus on which dbusmock plays services.
+fn mocked_bus() -> Option<Bus> {
+    let can_mock = ["-c", "import dbusmock"];
+    let mocked = Command::new("/usr/bin/python3").args(can_mock).output();
+    let has_mock = mocked.is_ok_and(|output| output.status.success());
+    is_there("python3-dbusmock", has_mock).then(Bus::start)?
 }
 
 impl Bus {
-    fn start() -> Option<Self> {
-        let can_mock = ["-c", "import dbusmock"];
-        let mocked = Command::new("/usr/bin/python3").args(can_mock).output();
-        let has_mock = mocked.is_ok_and(|output| output.status.success());
-        let has_bus = Command::new("dbus-daemon").arg("--version").output().is_ok();
-        if !is_there("dbus-daemon and python3-dbusmock", has_mock && has_bus) {
-            return None;
-        }
-        let mut daemon = Command::new("dbus-daemon");
-        daemon.args(["--session", "--nofork", "--print-address"]);
-        let mut daemon = Process::spawn(&mut daemon).unwrap();
-        let address = daemon.wait_for_line("unix:").unwrap().trim().to_owned();
-        Some(Self { address, _daemon: daemon })
-    }
-
     /// Starts a service that has a template of dbusmock.
     fn mock(&self, template: &str, parameters: &str) -> Process {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mock_service.py");
         let mut command = Command::new("/usr/bin/python3");
         command.args(["-u", script, template, parameters]);
         let mut service =
-            Process::spawn(command.env("DBUS_SESSION_BUS_ADDRESS", &self.address)).unwrap();
+            Process::spawn(command.env("DBUS_SESSION_BUS_ADDRESS", self.address())).unwrap();
         service.wait_for_line("ready").expect("it is there");
         service
     }
 
     fn call(&self, service: &str, path: &str, method: &str, signature: &str, args: &[&str]) {
         let mut command = Command::new("busctl");
-        command.arg(format!("--address={}", self.address)).args(["call", service, path, MOCK]);
+        command.arg(format!("--address={}", self.address())).args(["call", service, path, MOCK]);
         let output = command.args([method, signature]).args(args).output().unwrap();
         assert!(output.status.success(), "{method}: {output:?}");
     }
@@ -60,15 +48,15 @@ impl Bus {
     /// Sets a property of a mocked object, which tells of it.
     fn set(&self, (service, path): (&str, &str), interface: &str, name: &str, value: [&str; 2]) {
         let mut command = Command::new("busctl");
-        command.arg(format!("--address={}", self.address)).args(["set-property", service, path]);
+        command.arg(format!("--address={}", self.address())).args(["set-property", service, path]);
         let output = command.args([interface, name]).args(value).output().unwrap();
         assert!(output.status.success(), "{name}: {output:?}");
     }
 
     fn agent(&self, machine: &Machine) -> Process {
         let mut command = machine.command(["agent", "--json"]);
-        command.env("DBUS_SYSTEM_BUS_ADDRESS", &self.address);
-        command.env("DBUS_SESSION_BUS_ADDRESS", &self.address);
+        command.env("DBUS_SYSTEM_BUS_ADDRESS", self.address());
+        command.env("DBUS_SESSION_BUS_ADDRESS", self.address());
         Process::spawn(command.stderr(Stdio::null())).unwrap()
     }
 }
@@ -79,7 +67,7 @@ fn held_by(outlook: &Value, reason: &str) -> bool {
 
 #[test]
 fn a_low_battery_holds_a_backup_until_it_is_charged() {
-    let Some(bus) = Bus::start() else { return };
+    let Some(bus) = mocked_bus() else { return };
     let machine = machine("");
     // The first backup would begin before the services have answered.
     machine.ok(["agent", "pause"]);
@@ -103,7 +91,7 @@ fn a_low_battery_holds_a_backup_until_it_is_charged() {
 
 #[test]
 fn an_agent_without_a_bus_or_whose_bus_ended_sleeps() {
-    let Some(bus) = Bus::start() else { return };
+    let Some(bus) = mocked_bus() else { return };
     let machine = machine("");
     machine.ok(["agent", "pause"]);
     let mut agent = bus.agent(&machine);
@@ -117,7 +105,7 @@ fn an_agent_without_a_bus_or_whose_bus_ended_sleeps() {
 
 #[test]
 fn a_metered_or_unwanted_network_holds_what_goes_to_a_server() {
-    let Some(bus) = Bus::start() else { return };
+    let Some(bus) = mocked_bus() else { return };
     let machine = machine("repository = \"https://127.0.0.1:1/none\"\nretry_for = \"0s\"\n");
     machine.ok(["agent", "pause"]);
     let mut agent = bus.agent(&machine);
@@ -156,7 +144,7 @@ fn a_metered_or_unwanted_network_holds_what_goes_to_a_server() {
 
 #[test]
 fn a_failure_that_a_person_must_mend_is_shown_on_the_desktop() {
-    let Some(bus) = Bus::start() else { return };
+    let Some(bus) = mocked_bus() else { return };
     let machine = machine("hooks.before = \"exit 7\"\n");
     machine.ok(["agent", "pause"]);
     let agent = bus.agent(&machine);
