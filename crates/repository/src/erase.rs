@@ -28,6 +28,7 @@ use crate::opening::lease::{Access, Lease};
 use crate::state_files::erased::read_own_erased;
 use crate::storage::layout::{ERASED_MARKER, Layout, MARKER_TEXT};
 use crate::storage::own_names::{LOST_AND_FOUND, below, each_in, is_own};
+use crate::storage::placed::PlacedPacks;
 use crate::storage::publish::{failed, is_there, make_dir, read_limited, remove};
 use crate::storage::retry::split_process_errors;
 
@@ -95,6 +96,10 @@ fn is_marked(layout: &Layout) -> Result<bool, RepositoryError> {
 pub fn erase(dir: &Path, text: &str, how: &Erasing<'_>) -> Result<ErasedFiles, RepositoryError> {
     let layout = Layout::new(dir);
     let _lease = Lease::take(&layout, Access::Write)?;
+    if layout.placed().map_or(Ok(false), PlacedPacks::has_any_placed)? {
+        let reason = "packs of it lie in storage places: nothing was destroyed; have its server drain them first";
+        return Err(RepositoryError::Refused { reason: reason.to_owned() });
+    }
     let of_root = layout.root().open_dir().and_then(|root| root.stat_self());
     let of_root = of_root.map_err(failed("looking at", layout.root()))?;
     each_in(&layout, &mut |path, there| {

@@ -148,7 +148,7 @@ mod tests {
 
     impl Place {
         /// Commits a snapshot of chunks that were put, each of which lies in a small pack of its own.
-        fn back_up_in_small_packs(&self, chunks: &[ObjectId]) {
+        pub(crate) fn back_up_in_small_packs(&self, chunks: &[ObjectId]) {
             let session = self.session();
             for chunk in chunks {
                 let block = self.forge.chunks_of_bytes(&[*chunk], 1000);
@@ -165,7 +165,7 @@ mod tests {
             self.commit_root(session, id(0));
         }
 
-        fn prune(&self) -> PruneReport {
+        pub(crate) fn prune(&self) -> PruneReport {
             self.store.prune(&OPTIONS, &AtomicBool::new(false)).unwrap()
         }
 
@@ -174,7 +174,7 @@ mod tests {
         }
 
         /// The ids of all snapshots.
-        fn snapshots(&self) -> Vec<RecordHash> {
+        pub(crate) fn snapshots(&self) -> Vec<RecordHash> {
             self.store.records().after(0).iter().map(|entry| entry.hash).collect()
         }
 
@@ -185,13 +185,13 @@ mod tests {
             places.map(|place| needed.of_pack(u32::try_from(place).unwrap()).to_vec()).collect()
         }
 
-        fn pass_grace(&self) {
+        pub(crate) fn pass_grace(&self) {
             let grace_ns = i64::try_from(GRACE.as_nanos()).unwrap();
             self.clock.advance_ns(grace_ns);
         }
 
         /// How many blocks there are in each pack.
-        fn blocks_of_packs(&self) -> Vec<u64> {
+        pub(crate) fn blocks_of_packs(&self) -> Vec<u64> {
             self.store.index().state().packs.iter().map(|pack| pack.blocks).collect()
         }
     }

@@ -11,6 +11,8 @@
 //!     lease/<number>            who writes, where locks hold on one computer only
 //!     probes                    what the place can do, as it was found
 //!     packs/<xx>/<pack name>    closed packs
+//!     placed/<xx>/<pack name>.<place>.<length>  that a pack lies in a place beside the directory
+//!     places                    which places there are
 //!     parity/percent            how much parity is kept, where any is
 //!     parity/<xx>/<pack name>   what a pack can be restored from
 //!     quarantine/               files that a repair took out of the way
@@ -41,6 +43,7 @@ use jiff::Timestamp;
 
 #[cfg(test)]
 use crate::storage::memory::MemoryStorage;
+use crate::storage::placed::PlacedPacks;
 use crate::storage::publish::is_hexadecimal;
 use crate::storage::{DirStorage, Landed, Stored};
 
@@ -62,21 +65,25 @@ pub(crate) struct Layout {
     landing: Landed,
     /// Where everything is that is published whole.
     published: Stored,
+    /// Where packs are, in a directory: there, and in other places.
+    placed: Option<Arc<PlacedPacks>>,
 }
 
 impl Layout {
     pub(crate) fn new(root: &Path) -> Self {
         let root = Root::at(root);
         let storage = Arc::new(DirStorage::new(&root, root.join("tmp")));
+        let placed = Arc::new(PlacedPacks::new(storage.clone(), &root, root.join("tmp")));
         let landing = Landed::root(storage, root.path());
-        Self { root, published: landing.stored().clone(), landing }
+        Self { root, published: landing.stored().clone(), landing, placed: Some(placed) }
     }
 
     /// A repository in memory, but for its lease and parity, which lie in the folder `root`.
     #[cfg(test)]
     pub(crate) fn in_memory(root: &Path, storage: &MemoryStorage) -> Self {
         let landing = Landed::root(Arc::new(storage.clone()), Path::new("/memory"));
-        Self { root: Root::at(root), published: landing.stored().clone(), landing }
+        let published = landing.stored().clone();
+        Self { root: Root::at(root), published, landing, placed: None }
     }
 
     pub(crate) fn root(&self) -> &PathBeneath {
@@ -124,7 +131,14 @@ impl Layout {
     }
 
     pub(crate) fn packs(&self) -> Stored {
-        self.published.join("packs")
+        let placed = self.placed.clone();
+        let placed = placed.map(|placed| Stored::root(placed, self.root.path()));
+        placed.as_ref().unwrap_or(&self.published).join("packs")
+    }
+
+    /// The packs as they lie in places; `None` where none can.
+    pub(crate) fn placed(&self) -> Option<&PlacedPacks> {
+        self.placed.as_deref()
     }
 
     pub(crate) fn parity(&self) -> PathBeneath {

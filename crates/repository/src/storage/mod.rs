@@ -8,6 +8,7 @@
 //! ```text
 //! Stored ──> Storage ──> DirStorage      a directory: `publish`, with its system calls in its order
 //! Landed ──> Landing ──> DirStorage      the same one, so that a tail becomes a pack by a new name
+//! packs  ──> Storage ──> PlacedPacks     the same one, and places on other disks
 //!                └──> MemoryStorage   in tests: a call of it fails, and what is not durable is lost
 //! ```
 //!
@@ -18,6 +19,7 @@ pub(crate) mod layout;
 #[cfg(test)]
 pub(crate) mod memory;
 pub(crate) mod own_names;
+pub(crate) mod placed;
 pub(crate) mod publish;
 pub(crate) mod retry;
 pub(crate) mod set_aside;

@@ -12,17 +12,19 @@ use holdall_protocol::RepositoryError;
 use holdall_sys::{FileKind, PathBeneath, Stat};
 
 use crate::storage::layout::{Layout, TailName, is_pack_folder, number_of};
+use crate::storage::placed::is_entry;
 use crate::storage::publish::{failed, is_beside, is_hexadecimal};
 
 /// What a file system puts into its top folder.
 pub(crate) const LOST_AND_FOUND: &str = "lost+found";
-const FILES: [&str; 6] =
-    [CONFIG_FILE, ERASED_FILE, REPOSITORY_MARKER, "lock", "probes", "scrubbed"];
-const FOLDERS: [&str; 16] = [
+const FILES: [&str; 7] =
+    [CONFIG_FILE, ERASED_FILE, REPOSITORY_MARKER, "lock", "places", "probes", "scrubbed"];
+const FOLDERS: [&str; 17] = [
     "wrappings",
     "spare",
     "lease",
     "packs",
+    "placed",
     "parity",
     "quarantine",
     "tails",
@@ -45,13 +47,14 @@ pub(crate) fn is_own(below: &Path, kind: FileKind) -> bool {
     let Some(names) = names else { return false };
     match (kind, &names[..]) {
         (FileKind::Dir, [name]) => FOLDERS.contains(name),
-        (FileKind::Dir, ["packs" | "parity", name]) => is_pack_folder(name),
+        (FileKind::Dir, ["packs" | "parity" | "placed", name]) => is_pack_folder(name),
         (FileKind::Dir, ["tmp", name]) => *name == INDEX,
         (FileKind::File, [name]) => FILES.contains(name),
         (FileKind::File, [folder, name]) => is_file_of(folder, name),
         (FileKind::File, ["packs" | "parity", folder, name]) => {
             is_name_of::<PackName>(name) && name.starts_with(folder)
         }
+        (FileKind::File, ["placed", folder, name]) => is_entry(name, folder),
         (FileKind::File, ["tmp", INDEX, name]) => is_of_index(name),
         _ => false,
     }
@@ -164,6 +167,8 @@ mod tests {
             Some(layout.root().join(ERASED_FILE)),
             Some(layout.tmp().join(INDEX).join("run-0000000000000001")),
             Some(layout.root().join("tails/nodes.7.payload")),
+            Some(layout.root().join("places")),
+            Some(layout.root().join(format!("placed/ab/{pack}.0123456789abcdef.1f"))),
         ];
         assert!(layout.payload(tail).file_name().is_some_and(|name| name == "nodes.7.payload"));
         for file in files.iter().flatten() {
@@ -178,8 +183,10 @@ mod tests {
             assert!(!is_own(&below.join("photo.jpg"), FileKind::File));
             assert!(!is_own(&below.join("photos"), FileKind::Dir));
         }
-        let not_its_own = format!("packs/00/{pack}");
-        for other in [&*not_its_own, "photo.jpg", "quarantine/inner/config", "quarantine/config"] {
+        let elsewhere = ["packs/00/", "placed/ab/"].map(|folder| format!("{folder}{pack}"));
+        let elsewhere = elsewhere.iter().map(|path| &**path);
+        for other in elsewhere.chain(["photo.jpg", "quarantine/inner/config", "quarantine/config"])
+        {
             assert!(!is_own(Path::new(other), FileKind::File), "{other}");
         }
     }
