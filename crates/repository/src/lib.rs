@@ -84,7 +84,7 @@ pub use operations::compact::Supersession;
 pub use operations::usage::{Census, Listed};
 pub use prune::PruneOptions;
 pub use retention::judge::Judged;
-pub use settling::Settled;
+pub use settling::{Settled, clear_places, packs_in_place};
 pub use state_files::scrub_round::ScrubRound;
 pub use storage::placed::{PackPlace, make_place, place_id};
 pub use storage::publish::{make_dirs, rename_no_replace, sync_dir, sync_folder};

@@ -2,12 +2,14 @@
 //!
 //! Nodes stay in the directory: a backup compares with them, and a listing reads them. So do tails, until they are packs.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::{BlockKind, PackName};
 use holdall_protocol::RepositoryError;
 use holdall_sys::disk::free_bytes;
 
+use crate::storage::layout::Layout;
 use crate::storage::placed::{PackPlace, PlacedPacks, Places};
 use crate::store::Store;
 
@@ -54,14 +56,6 @@ impl Store {
         }
         self.lease().renew()?;
         placed.set_places(&Places { folder, all: places.to_vec() })
-    }
-
-    /// How many packs lie in a place.
-    ///
-    /// # Errors
-    /// [`RepositoryError::Io`].
-    pub fn packs_in_place(&self, id: &str) -> Result<usize, RepositoryError> {
-        self.layout().placed().map_or(Ok(0), |placed| Ok(placed.in_place(id)?.len()))
     }
 
     /// Moves packs of chunks from the directory to the place with the most room, and out of places that are to be emptied.
@@ -114,6 +108,23 @@ impl Store {
         }
         Ok(all)
     }
+}
+
+/// How many packs of the repository in a directory lie in a place. Nobody has to open it for that.
+///
+/// # Errors
+/// [`RepositoryError::Io`].
+pub fn packs_in_place(dir: &Path, id: &str) -> Result<usize, RepositoryError> {
+    Layout::new(dir).placed().map_or(Ok(0), |placed| Ok(placed.in_place(id)?.len()))
+}
+
+/// Removes what the repository in a directory, which is to be deleted, has in places. Those whose disks are not there keep it,
+/// and are given back.
+///
+/// # Errors
+/// [`RepositoryError::Io`].
+pub fn clear_places(dir: &Path) -> Result<Vec<PackPlace>, RepositoryError> {
+    Layout::new(dir).placed().map_or(Ok(Vec::new()), PlacedPacks::clear)
 }
 
 fn move_one(

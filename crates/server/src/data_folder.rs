@@ -218,6 +218,11 @@ impl DataFolder {
         Ok(names.filter_map(|name| name.strip_prefix(SET_ASIDE).map(str::to_owned)).collect())
     }
 
+    /// Where a repository lies that was taken away.
+    pub(crate) fn set_aside_at(&self, name: &str) -> PathBuf {
+        self.repositories().join(format!("{SET_ASIDE}{name}"))
+    }
+
     /// Deletes a repository that was taken away.
     pub(crate) fn delete_set_aside(&self, name: &str) -> Result<(), ServerError> {
         self.delete(REPOSITORIES, &format!("{SET_ASIDE}{name}"))

@@ -253,6 +253,7 @@ async fn accept(
                 () = accept_connections(&serving, &listener, &mut connections) => {}
                 () = admin.serve(&state) => {}
                 () = keep_house(&state) => {}
+                () = settle(&state) => {}
                 () = web::watch(&state) => {}
                 () = renew(renewal.as_ref(), &state) => {}
                 () = state.failures.tell_counted() => {}
@@ -297,6 +298,21 @@ async fn keep_house(state: &Arc<ServerState>) {
         let kept = kept.map_err(|_| "looking after the repositories ended unexpectedly".to_owned());
         kept.as_ref().err().into_iter().for_each(|what| state.log(what));
         job.end(kept, state.stores.now_ns());
+    }
+}
+
+/// Moves packs from the data folder to the storage places, soon after they came. Never ends by itself.
+async fn settle(state: &Arc<ServerState>) {
+    loop {
+        sleep(state.limits.settle).await;
+        let inner = Arc::clone(state);
+        let settled = state.work.run(move || {
+            inner.administer(&Actor::server(), |all| all.settle_open());
+            Ok(())
+        });
+        if settled.await.is_err() {
+            state.log("moving packs to their places ended unexpectedly");
+        }
     }
 }
 

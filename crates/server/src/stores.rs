@@ -7,6 +7,7 @@
 //! is deleted that it may yet read.
 
 mod moving;
+mod settling;
 
 use std::collections::HashMap;
 use std::fs;
@@ -351,6 +352,7 @@ impl Stores {
             (self.log)(&format!("the repository {name}: {}", repaired.sentence(false)));
         }
         self.set_readers(name, &store.recovery_identities());
+        self.tell_places(&store, name);
         Ok(store)
     }
 

@@ -121,6 +121,7 @@ mod soak;
 mod sources;
 mod speed;
 mod stalled;
+mod storage_places;
 mod swapped;
 mod tags;
 mod told_where;

@@ -128,6 +128,21 @@ fn what_is_let_go_of_goes_from_its_place() {
 }
 
 #[test]
+fn what_a_deleted_repository_had_in_places_goes_with_it() {
+    let placed = Placed::new();
+    placed.settle();
+    let dir = placed.place.store.layout().root().path().to_owned();
+    fs::write(placed.folder(IDS[0]).join("photo.jpg"), "").unwrap();
+    let (folder, aside) = (placed.folder(IDS[0]), placed.disks.path().join("aside"));
+    fs::rename(&folder, &aside).unwrap();
+    assert_eq!(clear_places(&dir).unwrap().len(), 1);
+    fs::rename(&aside, &folder).unwrap();
+    assert_eq!(placed.packs(), [1, 6, 0]);
+    assert_eq!(clear_places(&dir).unwrap(), []);
+    assert_eq!(placed.packs(), [1, 1, 0], "the photo is not ours");
+}
+
+#[test]
 fn a_place_that_is_away_is_named_and_loses_nothing() {
     let placed = Placed::new();
     placed.settle();
@@ -207,7 +222,7 @@ fn a_place_is_emptied_into_another_or_into_the_directory() {
     placed.places(&[(IDS[0], true), (IDS[1], false)]).unwrap();
     assert_eq!(placed.settle().packs, 5);
     assert_eq!(placed.packs(), [1, 0, 5]);
-    assert_eq!(placed.place.store.packs_in_place(IDS[0]).unwrap(), 0);
+    assert_eq!(packs_in_place(placed.place.store.layout().root().path(), IDS[0]).unwrap(), 0);
     placed.check_all();
     placed.places(&[(IDS[1], true)]).unwrap();
     assert_eq!(placed.settle().packs, 5);

@@ -26,6 +26,7 @@ mod machine;
 mod names;
 mod newest;
 mod pairing;
+mod places;
 mod removal;
 mod renaming;
 mod restored;
@@ -78,6 +79,7 @@ pub use hours::{Day, Hours};
 pub use invite::{Invitation, InviteEntry, InviteRequest};
 #[cfg(test)]
 use pairing::Account;
+pub(crate) use places::StoragePlace;
 pub(crate) use retention_alarm::RetentionWatch;
 pub(crate) use room::{Room, bytes_per_day};
 pub use upkeep::Upkeep;

@@ -13,8 +13,8 @@ use super::described::Described;
 use super::entries::{
     AlsoRepair, ApiTokens, Audit, BandwidthRules, Channels, Deletions, Invites, IssuedApiToken,
     IssuedToken, IssuedWebCode, JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport,
-    LabReports, Machines, People, Pruned, Quota, Renamed, Repositories, RepositoryEntry, Resumed,
-    Runs, Scrubbed, Sessions, Snapshots, Storage, Thinning,
+    LabReports, Machines, People, Places, Pruned, Quota, Renamed, Repositories, RepositoryEntry,
+    Resumed, Runs, Scrubbed, Sessions, Snapshots, Storage, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -397,6 +397,29 @@ commands! {
         /// What it is called.
         number: u64,
     }: "remove-bandwidth", Quick, Administer, "bandwidth" BandwidthRules, |on, asked| on.remove_bandwidth(asked.number);
+
+    /// Lists the storage places.
+    ListPlaces {}: "places", Usual, Read, "places" Places, |on, _asked| on.places();
+
+    /// Adds one: packs of chunks are moved there from now on.
+    AddPlace {
+        /// What to call it.
+        name: String,
+        /// Its folder, on another disk.
+        folder: String,
+    }: "add-place", Usual, Administer, "places" Places, |on, asked| on.add_place(&asked.name, &asked.folder);
+
+    /// Has one be emptied, into the others or into the data folder.
+    DrainPlace {
+        /// What it is called.
+        name: String,
+    }: "drain-place", Usual, Administer, "places" Places, |on, asked| on.drain_place(&asked.name);
+
+    /// Takes one away that is empty.
+    RemovePlace {
+        /// What it is called.
+        name: String,
+    }: "remove-place", Usual, Administer, "places" Places, |on, asked| on.remove_place(&asked.name);
 
     /// Tells when the server keeps house.
     ShowUpkeep {}: "upkeep", Quick, Read, "upkeep" Upkeep, |on, _asked| on.accounts.upkeep();

@@ -15,6 +15,34 @@ use crate::accounts::{
     MachineEntry, RunEntry,
 };
 
+/// Storage places.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct Places {
+    /// In the order in which they were added.
+    pub places: Vec<PlaceEntry>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct PlaceEntry {
+    /// What it is called.
+    pub name: String,
+    /// Its folder.
+    pub folder: String,
+    /// Whether its disk is there.
+    pub is_there: bool,
+    /// Whether it is being emptied.
+    pub is_draining: bool,
+    /// How many packs lie in it.
+    pub packs: usize,
+    /// Room that is left, if the file system tells.
+    pub free_bytes: Option<u64>,
+    /// All of it.
+    pub total_bytes: Option<u64>,
+}
+
 /// Limits of what machines send and are sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "web", derive(utoipa::ToSchema))]

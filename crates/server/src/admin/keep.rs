@@ -175,6 +175,11 @@ impl Administration<'_> {
     }
 
     fn look_after(&self, name: &str, scrub_round_ns: i64) {
+        if !self.settle(name) {
+            // What is let go of may be what is safest.
+            return self
+                .log(&format!("{name}: nothing is let go of while packs wait for their place"));
+        }
         let pruned = self.prune_one(name, false);
         self.log(&pruned.line());
         if !pruned.removed && self.stores.is_stored(name) {
@@ -399,7 +404,7 @@ impl Administration<'_> {
     }
 
     /// Notes in the job what is not well of a repository.
-    fn found(&self, what: Option<&String>, name: &str) {
+    pub(super) fn found(&self, what: Option<&String>, name: &str) {
         if let (Some(job), Some(what)) = (self.job, what) {
             job.found(&format!("{name}: {what}"));
         }

@@ -34,6 +34,7 @@ mod machine_requests;
 mod owner;
 mod pages;
 mod people;
+mod places;
 mod removal;
 mod socket;
 mod storage;
@@ -70,13 +71,14 @@ pub(crate) use administration::Administration;
 pub(crate) use carried::Carried;
 pub use command::{AdminCommand, Pace};
 pub use commands::{
-    AddBandwidth, BackupIdentity, Cancel, CancelJob, CompareLab, EndSession, EndSessions, Forget,
-    Invite, Judge, ListApiTokens, ListAudit, ListBandwidth, ListChannels, ListDeletions,
-    ListInvites, ListJobs, ListKeeping, ListLab, ListMachines, ListPeople, ListRepositories,
-    ListRuns, ListSessions, ListSnapshots, MakeApiToken, MakeToken, MakeWebCode, MeasureLab, Only,
-    Prune, Remove, RemoveBandwidth, RemoveChannel, RemovePerson, Rename, Resume, Revoke,
-    RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping, SetQuota, SetUpkeep, ShowCertificate,
-    ShowJob, ShowLab, ShowStorage, ShowUpkeep, TestChannel, Thin, WantedKeeping, WithdrawInvite,
+    AddBandwidth, AddPlace, BackupIdentity, Cancel, CancelJob, CompareLab, DrainPlace, EndSession,
+    EndSessions, Forget, Invite, Judge, ListApiTokens, ListAudit, ListBandwidth, ListChannels,
+    ListDeletions, ListInvites, ListJobs, ListKeeping, ListLab, ListMachines, ListPeople,
+    ListPlaces, ListRepositories, ListRuns, ListSessions, ListSnapshots, MakeApiToken, MakeToken,
+    MakeWebCode, MeasureLab, Only, Prune, Remove, RemoveBandwidth, RemoveChannel, RemovePerson,
+    RemovePlace, Rename, Resume, Revoke, RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping,
+    SetQuota, SetUpkeep, ShowCertificate, ShowJob, ShowLab, ShowStorage, ShowUpkeep, TestChannel,
+    Thin, WantedKeeping, WithdrawInvite,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -87,9 +89,9 @@ pub(crate) use described::Described;
 pub use entries::{
     AlsoRepair, ApiTokens, Audit, BandwidthEntry, BandwidthRules, Channels, Deletions, Invites,
     IssuedApiToken, IssuedToken, IssuedWebCode, JobList, JudgedEntry, Judgement, Keepings,
-    LabComparison, LabEntry, LabReport, LabReports, Machines, People, PersonEntry, Pruned,
-    PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs, Scrubbed,
-    ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Storage, StorageFact, Thinning,
+    LabComparison, LabEntry, LabReport, LabReports, Machines, People, PersonEntry, PlaceEntry,
+    Places, Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs,
+    Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Storage, StorageFact, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 #[cfg(feature = "web")]

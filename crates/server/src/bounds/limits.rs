@@ -41,6 +41,8 @@ pub struct Limits {
     pub shutdown: Duration,
     /// How often rules for keeping are applied, and what nothing needs is deleted.
     pub keep_house: Duration,
+    /// How often packs are moved to storage places.
+    pub settle: Duration,
     /// How often it is looked whether somebody is to be told how backups are.
     pub look_for_notices: Duration,
 }
@@ -64,6 +66,7 @@ impl Default for Limits {
             stalled: Duration::from_secs(60),
             shutdown: Duration::from_secs(4),
             keep_house: Duration::from_secs(3600),
+            settle: Duration::from_secs(10),
             look_for_notices: Duration::from_secs(120),
         }
     }

@@ -52,7 +52,7 @@ impl Stores {
         for name in self.folder.all_set_aside()? {
             match self.accounts.removal_of_repository(&name).is_some() && !self.is_stored(&name) {
                 true => self.folder.put_back_set_aside(&name)?,
-                false => self.folder.delete_set_aside(&name)?,
+                false => self.delete_set_aside(&name)?,
             }
         }
         Ok(())
@@ -81,7 +81,7 @@ impl Stores {
         self.folder.set_aside(name)?;
         forget()?;
         drop(open);
-        self.folder.delete_set_aside(name)
+        self.delete_set_aside(name)
     }
 }
 

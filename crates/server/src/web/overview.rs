@@ -17,8 +17,8 @@ use super::visitor::{SignedIn, Visitor};
 use super::words::{Known, full_in};
 use crate::ServerError;
 use crate::admin::{
-    Administration, Deletion, ListDeletions, ListMachines, ListRepositories, ListSnapshots, Pace,
-    ShowCertificate,
+    Administration, Deletion, ListDeletions, ListMachines, ListPlaces, ListRepositories,
+    ListSnapshots, Pace, PlaceEntry, ShowCertificate,
 };
 
 /// Days of the line beside each machine.
@@ -32,6 +32,8 @@ pub(super) struct Overview {
     pub(super) deletions: Vec<Deletion>,
     pub(super) stored_bytes: u64,
     pub(super) disk: Option<DiskRoom>,
+    /// Storage places beside it.
+    pub(super) places: Vec<PlaceEntry>,
     /// When it will be full, if that is known.
     pub(super) full_ns: Option<i64>,
     /// Why the certificate for browsers could not be renewed.
@@ -84,6 +86,7 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
         deletions: on.carry_out(&ListDeletions {})?.deletions,
         stored_bytes,
         disk: trend.map(|trend| trend.disk),
+        places: on.carry_out(&ListPlaces {})?.places,
         full_ns: trend.and_then(|trend| trend.full_ns),
         certificate: on.carry_out(&ShowCertificate {})?.problem,
     })
@@ -97,6 +100,9 @@ fn page(overview: &Overview, who: Option<&SignedIn>, now_ns: i64) -> Markup {
         p class="notice" { (worst.unwrap_or(Light::Off).markup()) " " (summary(worst)) }
         @if let Some(problem) = &overview.certificate {
             p class="notice look" { "The certificate for browsers could not be renewed: " (name(problem)) }
+        }
+        @for place in overview.places.iter().filter(|place| !place.is_there) {
+            p class="notice bad" { "The disk of the storage place " (name(&place.name)) " is not there: mount it at " (name(&place.folder)) "." }
         }
         (facts(overview, now_ns))
         h2 { "Machines" }

@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::shared::Shared;
 use super::visitor::{From, SignedIn};
 use super::words::{full_in, time};
-use crate::admin::{RepositoryEntry, ShowStorage, Storage};
+use crate::admin::{ListPlaces, PlaceEntry, RepositoryEntry, ShowStorage, Storage};
 
 pub(super) async fn show(
     State(shared): State<Arc<Shared>>,
@@ -20,6 +20,7 @@ pub(super) async fn show(
     who: SignedIn,
 ) -> Result<Response, Problem> {
     let storage = shared.ask(who.actor(source), ShowStorage {}).await?;
+    let places = shared.ask(who.actor(source), ListPlaces {}).await?.places;
     let content = html! {
         (room(&storage, shared.now_ns()))
         h2 { "What it lies on" }
@@ -28,6 +29,10 @@ pub(super) async fn show(
             @for fact in &storage.facts { div { dt { (fact.name) } dd { (name(&fact.value)) } } }
         }
         @for note in &storage.notes { p class="notice look" { (name(note)) } }
+        @if !places.is_empty() {
+            h2 { "Storage places" }
+            (table_of(&places))
+        }
         h2 { "Repositories" }
         (repositories(&storage.repositories))
         p class="faint" {
@@ -61,6 +66,36 @@ fn room(storage: &Storage, now_ns: i64) -> Markup {
             div { dt { "Grows by" } dd { (grows) } }
             div { dt { "Full" } dd { (full) } }
         }
+    }
+}
+
+fn table_of(places: &[PlaceEntry]) -> Markup {
+    html! {
+        div class="wide" role="region" aria-label="Storage places" tabindex="0" {
+            table {
+                thead { tr { th { "Place" } th { "Folder" } th class="n" { "Packs" } th class="n" { "Left" } th { "State" } } }
+                tbody {
+                    @for place in places {
+                        tr {
+                            td { (name(&place.name)) }
+                            td { (name(&place.folder)) }
+                            td class="n" { (place.packs) }
+                            td class="n" { @if let Some(bytes) = place.free_bytes { (size(bytes)) } @else { "unknown" } }
+                            td { (state(place)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How a place is, in words.
+fn state(place: &PlaceEntry) -> &'static str {
+    match (place.is_there, place.is_draining) {
+        (false, _) => "its disk is not there",
+        (true, true) => "being emptied",
+        (true, false) => "in use",
     }
 }
 

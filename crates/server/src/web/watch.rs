@@ -16,6 +16,7 @@ use super::overview::{self, Overview};
 use crate::ServerError;
 use crate::accounts::Channel;
 use crate::addresses::host_name;
+use crate::admin::PlaceEntry;
 use crate::auth::actor::Actor;
 use crate::notices::{Level, Notice, send};
 use crate::state::ServerState;
@@ -113,7 +114,31 @@ fn subjects(overview: &Overview, now_ns: i64) -> Vec<Subject> {
         title: "the certificate for browsers".to_owned(),
         message: overview.certificate.clone().unwrap_or_else(|| "It is good.".to_owned()),
     };
-    machines.chain(disk).chain([certificate]).collect()
+    let places = overview.places.iter().map(of_place);
+    machines.chain(disk).chain(places).chain([certificate]).collect()
+}
+
+fn of_place(place: &PlaceEntry) -> Subject {
+    let [free, total] = [place.free_bytes, place.total_bytes].map(Option::unwrap_or_default);
+    let is_little = free.saturating_mul(100) < total.saturating_mul(LITTLE_PERCENT);
+    let (light, reason, message) = match (place.is_there, is_little) {
+        (false, _) => {
+            let message = format!("Its disk is not there: mount it at {}.", place.folder);
+            (Light::Bad, Some("away"), message)
+        }
+        (true, true) => {
+            let message = format!("{} of {} are left on its disk.", size(free), size(total));
+            (Light::Look, Some("full"), message)
+        }
+        (true, false) => (Light::Good, None, "It is there, and has room.".to_owned()),
+    };
+    Subject {
+        id: format!("place {}", place.name),
+        light,
+        reasons: reason.into_iter().map(str::to_owned).collect(),
+        title: format!("the storage place {}", place.name),
+        message,
+    }
 }
 
 /// Tells by a channel what is new of something, and whether anything changed.

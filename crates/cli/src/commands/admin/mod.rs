@@ -13,6 +13,7 @@ mod lab;
 mod machines;
 mod notify;
 mod people;
+mod place;
 mod prune;
 mod quota;
 mod remove;
@@ -93,6 +94,7 @@ enum Verb {
     Jobs(jobs::Args),
     Lab(lab::Args),
     Storage(storage::Args),
+    Place(place::Args),
     Bandwidth(bandwidth::Args),
     Upkeep(upkeep::Args),
     Certificate(certificate::Args),
@@ -128,6 +130,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
         Verb::Jobs(args) => jobs::run(&args, &data, app),
         Verb::Lab(args) => lab::run(&args, &data, app),
         Verb::Storage(args) => storage::run(&args, &data, app),
+        Verb::Place(args) => place::run(&args, &data, app),
         Verb::Bandwidth(args) => bandwidth::run(&args, &data, app),
         Verb::Upkeep(args) => upkeep::run(&args, &data, app),
         Verb::Certificate(args) => certificate::run(&args, &data, app),

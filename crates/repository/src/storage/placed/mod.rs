@@ -169,6 +169,26 @@ impl PlacedPacks {
         Ok(len_bytes)
     }
 
+    /// Removes the repository's folder from all places that are there, for good; the others.
+    pub(crate) fn clear(&self) -> Result<Vec<PackPlace>, RepositoryError> {
+        let Some(places) = self.places()? else { return Ok(Vec::new()) };
+        let mut away = Vec::new();
+        for place in places.all {
+            let Ok(root) = place.open() else {
+                away.push(place);
+                continue;
+            };
+            let folder = root.join(places.folder.to_string());
+            match folder.remove_tree() {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed("removing", &folder)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(away)
+    }
+
     /// Removes a pack from the directory, and from all places but one.
     fn remove_others(
         &self,

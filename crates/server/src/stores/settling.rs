@@ -1,0 +1,73 @@
+//! Packs on their way from the data folder to the storage places, in all repositories.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdall_protocol::RepositoryError;
+use holdall_repository::{PackPlace, Settled, Store, clear_places, packs_in_place};
+
+use super::{Slot, Stores};
+use crate::ServerError;
+
+impl Stores {
+    /// Where packs may lie beside the data folder.
+    pub(super) fn pack_places(&self) -> Result<Vec<PackPlace>, ServerError> {
+        Ok(self.accounts.places()?.iter().map(PackPlace::from).collect())
+    }
+
+    /// Tells a repository where its packs may lie. Where that fails, they stay where they are.
+    pub(super) fn tell_places(&self, store: &Store, name: &str) {
+        let told = self.pack_places().map_err(|error| error.to_string());
+        let told =
+            told.and_then(|places| store.set_places(&places).map_err(|error| error.to_string()));
+        if let Err(error) = told {
+            (self.log)(&format!("the storage places of {name}: {error}"));
+        }
+    }
+
+    /// The repositories that are open now, by name.
+    pub(crate) fn open_names(&self) -> Vec<String> {
+        let all = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots: Vec<_> =
+            all.iter().map(|(name, slot)| (name.clone(), Arc::clone(slot))).collect();
+        drop(all);
+        // One that is being opened or made has its turn the next time.
+        let is_open = |slot: &Mutex<Slot>| slot.try_lock().is_ok_and(|slot| slot.store.is_some());
+        slots.into_iter().filter(|(_, slot)| is_open(slot)).map(|(name, _)| name).collect()
+    }
+
+    /// Moves what is to lie elsewhere.
+    ///
+    /// # Errors
+    /// As [`Stores::store`] and [`Store::settle`].
+    pub(crate) fn settle(
+        &self,
+        name: &str,
+        should_stop: &AtomicBool,
+    ) -> Result<Settled, RepositoryError> {
+        let store = self.store(name)?;
+        self.tell_places(&store, name);
+        store.settle(should_stop)
+    }
+
+    /// How many packs lie in a place.
+    ///
+    /// # Errors
+    /// If a repository's folder cannot be read.
+    pub(crate) fn packs_in_place(&self, id: &str) -> Result<usize, ServerError> {
+        let mut packs = 0;
+        for name in self.stored_names()? {
+            packs += packs_in_place(&self.folder.repository(&name), id)?;
+        }
+        Ok(packs)
+    }
+
+    /// Deletes a repository that was taken away, in its places too. What it has in those that are away stays there, and is told.
+    pub(super) fn delete_set_aside(&self, name: &str) -> Result<(), ServerError> {
+        for place in clear_places(&self.folder.set_aside_at(name))? {
+            let shown = place.folder.display();
+            (self.log)(&format!("what {name} had in {shown} stays there: its disk is not there"));
+        }
+        self.folder.delete_set_aside(name)
+    }
+}
