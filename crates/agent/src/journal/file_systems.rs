@@ -11,11 +11,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use holdall_sys::Dir;
 use holdall_sys::fanotify::{Fanotify, FileSystem, Found, Queue};
 use holdall_sys::fanotify_events::FileSystemId;
 use holdall_sys::mounts::{Mount, MountWatch, Mounts};
-use holdall_sys::open_files::OpenFiles;
+use holdall_sys::open_files::{Image, OpenFiles};
+use holdall_sys::{Dir, Name};
 
 use super::batch::Batch;
 use super::disk::{Disk, Later, OwnHandle, changed, give_all_up, path};
@@ -215,13 +215,13 @@ impl FileSystems {
     /// Looks at what is open for writing where a set lies.
     fn look_at_open_files(&self, sets: &mut [SetJournal], at: usize) -> io::Result<()> {
         let Some(set) = sets.get_mut(at..=at) else { return Ok(()) };
-        let disk_of = |device| self.disks.iter().find(|disk| disk.device == device);
-        let open = OpenFiles::look(|device| set[0].lies_on(device) && disk_of(device).is_some())?;
+        let is_wanted = |device| set[0].lies_on(device) && self.disk_of(device).is_some();
+        let open = OpenFiles::look(is_wanted)?;
         if !open.is_complete {
             give_all_up(set, &Reason::OpenFiles);
         }
         for file in open.files {
-            let Some(disk) = disk_of(file.device) else { continue };
+            let Some(disk) = self.disk_of(file.device) else { continue };
             match disk.open()?.locate(&file.link) {
                 Ok(Some(found)) => disk.note(&found, set),
                 // It was closed.
@@ -234,33 +234,49 @@ impl FileSystems {
             self.look_at_image(&image, set)?;
         }
         for folder in open.upper_directories {
-            changed(set, &folder, None, true);
+            match is_known(&folder) {
+                true => changed(set, &folder, None, true),
+                // Such as one that was mounted within a container.
+                false => give_all_up(set, &Reason::OpenFiles),
+            }
         }
         Ok(())
     }
 
-    /// Notes that the image of a loop device may have changed, which may be called by the path of another mount.
-    fn look_at_image(&self, image: &Path, set: &mut [SetJournal]) -> io::Result<()> {
-        let device = match Dir::on_the_way(image.parent().unwrap_or(image).as_os_str().as_bytes()) {
-            Ok(folder) => folder.stat_self()?.device,
-            Err(_) if is_deleted(image) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let Some(disk) = self.disks.iter().find(|disk| disk.device == device) else {
+    /// Notes that the image of a loop device may have changed. Its path may be one that was seen in another mount namespace, or
+    /// be gone while the image has another one: where it does not lead there, the image may be any file.
+    fn look_at_image(&self, image: &Image, set: &mut [SetJournal]) -> io::Result<()> {
+        let is_it = identity(&image.path).is_ok_and(|found| image.identity == Some(found));
+        let disk = image.identity.and_then(|(device, _)| self.disk_of(device));
+        let Some(disk) = disk.filter(|_| is_it) else {
+            give_all_up(set, &Reason::OpenFiles);
             return Ok(());
         };
-        match disk.open()?.locate(image) {
+        match disk.open()?.locate(&image.path) {
             Ok(Some(found)) => disk.note(&found, set),
-            Err(_) if !is_deleted(image) => disk.give_up(set, &Reason::OpenFiles),
-            _ => {}
+            _ => disk.give_up(set, &Reason::OpenFiles),
         }
         Ok(())
+    }
+
+    fn disk_of(&self, device: u64) -> Option<&Disk> {
+        self.disks.iter().find(|disk| disk.device == device)
     }
 }
 
-/// Whether the kernel calls a file so that has no name any more.
-fn is_deleted(image: &Path) -> bool {
-    image.as_os_str().as_bytes().ends_with(b" (deleted)")
+/// The device and the inode of a file.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = Dir::on_the_way(folder.as_os_str().as_bytes())?;
+    let found = folder.stat(Name::new(name.as_bytes())?)?;
+    Ok((found.device, found.inode))
+}
+
+/// Where an overlay keeps what was written to it, if it is known here where that is: a path from the root on, that is there.
+fn is_known(upper: &Path) -> bool {
+    upper.is_absolute() && upper.is_dir()
 }
 
 /// The mounts that sources lie on, and those below sources; nothing where a source's is not known.
@@ -277,4 +293,18 @@ fn relevant(mounts: &Mounts, sources: &[PathBuf]) -> Option<(Vec<Mount>, Vec<Mou
     let (carriers, others): (Vec<_>, Vec<_>) =
         mounts.iter().cloned().partition(|mount| carriers.contains(&mount.id));
     Some((carriers, others.into_iter().filter(|mount| is_below(&mount)).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlay_writes_to_a_folder_that_is_known_only_by_a_path_from_the_root_on() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(is_known(folder.path()));
+        for other in [Path::new("upper"), &folder.path().join("gone"), Path::new("")] {
+            assert!(!is_known(other), "{}", other.display());
+        }
+    }
 }

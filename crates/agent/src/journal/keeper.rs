@@ -37,18 +37,22 @@ impl Keeper {
         Self { sets: Vec::new(), eyes }
     }
 
-    /// Follows these sets from now on.
-    pub(super) fn follow(&mut self, sets: Vec<WatchedSet>) {
+    /// Follows these sets from now on; the names of those that are others than before.
+    pub(super) fn follow(&mut self, sets: Vec<WatchedSet>) -> Vec<String> {
         let mut before = std::mem::take(&mut self.sets);
+        let mut others = Vec::new();
         let journal = |set: WatchedSet| {
             let known = before.iter().position(|known| known.set.name == set.name);
-            match known.map(|known| before.swap_remove(known)) {
-                Some(known) if known.set == set => known,
-                Some(_) => SetJournal::new(set, Reason::Settings),
-                None => SetJournal::new(set, Reason::BeganLater),
-            }
+            let reason = match known.map(|known| before.swap_remove(known)) {
+                Some(known) if known.set == set => return known,
+                Some(_) => Reason::Settings,
+                None => Reason::BeganLater,
+            };
+            others.push(set.name.clone());
+            SetJournal::new(set, reason)
         };
         self.sets = sets.into_iter().map(journal).collect();
+        others
     }
 
     /// What to poll for changes, where the kernel tells of them.

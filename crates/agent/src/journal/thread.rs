@@ -128,7 +128,11 @@ impl Keeping {
         while (&self.woken).read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {}
         loop {
             match self.received.try_recv() {
-                Ok(Command::Follow(sets)) => self.keeper.follow(sets),
+                Ok(Command::Follow(sets)) => {
+                    let replaced = self.keeper.follow(sets);
+                    // It may have read what the set was before: it gets no answer, and its snapshot is nothing to go on from.
+                    self.run.take_if(|run| replaced.contains(&run.set));
+                }
                 Ok(Command::Started(run)) => self.run = Some(run),
                 Ok(Command::Ended(set, committed)) => {
                     self.run = None;

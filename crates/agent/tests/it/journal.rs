@@ -436,6 +436,19 @@ fn a_set_that_changed_is_walked_and_a_run_that_never_asks_is_no_beginning() {
 }
 
 #[test]
+fn a_run_that_began_before_its_set_changed_is_told_nothing_and_is_no_beginning() {
+    let Some((place, mut runs)) = begun("tmpfs", Queue::Unbounded) else { return };
+    let (mut asks, asked) = UnixStream::pair().unwrap();
+    runs.journal.run_started("home", asked, Box::new(|_| panic!("it is told something")));
+    runs.follow(&place.source(), "other");
+    // It may have been closed already.
+    let _ = asks.write_all(b"?");
+    assert_eq!(asks.read(&mut [0]).unwrap_or_default(), 0);
+    runs.end();
+    assert_eq!(runs.run(), Walk::Full(Reason::Settings));
+}
+
+#[test]
 fn where_changes_are_not_told_everything_is_walked() {
     let Some(place) = Place::new("btrfs") else { return };
     let mut runs = Runs::new(&place.source(), Queue::Unbounded);

@@ -99,6 +99,46 @@ fn the_image_of_a_mounted_disk_is_named_whatever_it_is_called() {
     }
 }
 
+/// A loop device, without a file system.
+struct Loop(String);
+
+impl Loop {
+    fn over(image: &Path) -> Self {
+        let made = Command::new("losetup").args(["-f", "--show"]).arg(image).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        Self(String::from_utf8(made.stdout).unwrap().trim().to_owned())
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        assert!(Command::new("losetup").args(["-d", &self.0]).status().unwrap().success());
+    }
+}
+
+#[test]
+fn an_image_whose_path_is_another_file_s_or_none_has_everything_walked() {
+    let Some((place, mut runs)) = begun("ext4", Queue::Unbounded) else { return };
+    let (image, point) = (place.source().join("a/image"), place.folder.path().join("point"));
+    fs::File::create(&image).unwrap().set_len(1 << 20).unwrap();
+    fs::create_dir(&point).unwrap();
+    mount(&["--bind".as_ref(), place.source().join("a").as_os_str(), point.as_os_str()]);
+    let device = Loop::over(&point.join("image"));
+    runs.run();
+    assert!(matches!(runs.run(), Walk::Changes { .. }));
+    // Nothing has that path any more, and then another file.
+    unmount(&point, &["-l"]);
+    for there in [None, Some("another")] {
+        there.iter().for_each(|other| fs::write(point.join("image"), other).unwrap());
+        runs.run();
+        assert_eq!(runs.run(), Walk::Full(Reason::OpenFiles));
+    }
+    drop(device);
+    runs.run();
+    let walk = runs.run();
+    assert!(matches!(walk, Walk::Changes { .. }), "{walk:?}");
+}
+
 #[test]
 fn what_lies_behind_a_hidden_mount_is_watched() {
     let Some((place, _)) = begun("tmpfs", Queue::Unbounded) else { return };

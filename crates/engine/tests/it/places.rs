@@ -224,9 +224,11 @@ fn directories_that_are_new_or_others_are_looked_at_whole() {
     let mut twins = Twins::with_folders();
     fs::create_dir_all(twins.file("a/new/below")).unwrap();
     write(&twins.file("a/new/below/file"), b"new");
+    // Made before the other is removed, or it might get that one's inode.
+    fs::create_dir(twins.file("other")).unwrap();
+    write(&twins.file("other/file07"), b"in another directory");
     fs::remove_dir_all(twins.file("b/deep")).unwrap();
-    fs::create_dir(twins.file("b/deep")).unwrap();
-    write(&twins.file("b/deep/file07"), b"in another directory");
+    fs::rename(twins.file("other"), twins.file("b/deep")).unwrap();
     fs::rename(twins.file("c"), twins.file("b/c")).unwrap();
     let summary = twins.run(Some(vec![flat(Path::new(RECORDED)), place("a"), place("b")]));
     assert_eq!(summary.walked, Walked::Journal);
@@ -268,6 +270,19 @@ fn places_that_are_left_out_or_not_there_are_passed() {
     let summary = twins.run(Some(elsewhere.into_iter().chain(named).collect()));
     assert_eq!((summary.walked, summary.files_changed), (Walked::Journal, 1));
     assert_eq!(summary.rules_unmatched, [""; 0]);
+}
+
+#[test]
+fn a_place_that_was_no_directory_has_its_folder_looked_at() {
+    let mut twins = Twins::with_folders();
+    // Something was mounted on a file, and is not any more.
+    write(&twins.file("b/file07"), b"a change below the mount");
+    write(&twins.file("b/file39"), b"a change behind it");
+    fs::create_dir(twins.file("c/new")).unwrap();
+    write(&twins.file("c/new/file"), b"in a folder that was left out");
+    let deep = |name: &str| Place { is_deep: true, ..place(name) };
+    let summary = twins.run(Some(vec![deep("b/file07"), deep("c/new")]));
+    assert_eq!((summary.walked, summary.files_changed, summary.files_new), (Walked::Journal, 2, 1));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
 use rustix::ioctl::{self, Getter, Opcode};
 
 use super::stat;
@@ -15,19 +16,32 @@ const STATUS: Opcode = 0x4c05;
 const STATUS_BYTES: usize = 232;
 
 /// The device of the file system that the image of a loop device lies on, in the form of
-/// [`Stat::device`](crate::Stat::device); `None` of one that has no image.
+/// [`Stat::device`](crate::Stat::device), and the image's inode there; `None` of a loop device that has no image.
 ///
 /// # Errors
 /// What the system says, also where there is no such device.
-pub(crate) fn device_of_image(loop_device: &Path) -> io::Result<Option<u64>> {
-    let device = File::open(loop_device)?;
+pub(crate) fn image_of(loop_device: &Path) -> io::Result<Option<(u64, u64)>> {
+    let device = match File::open(loop_device) {
+        // It is being taken away.
+        Err(error) if is_no_device(&error) => return Ok(None),
+        opened => opened?,
+    };
     // SAFETY: the kernel writes a structure of that size, which `Getter` has place for.
     let status = unsafe { ioctl::ioctl(&device, Getter::<STATUS, [u8; STATUS_BYTES]>::new()) };
     match status {
-        Ok(status) => Ok(status.first_chunk().map(|first| decoded(u64::from_ne_bytes(*first)))),
-        Err(rustix::io::Errno::NXIO) => Ok(None),
+        Ok(status) => {
+            let (numbers, _) = status.as_chunks::<8>();
+            let number = |at: usize| numbers.get(at).map(|number| u64::from_ne_bytes(*number));
+            Ok(number(0).map(decoded).zip(number(1)))
+        }
+        Err(Errno::NXIO) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+fn is_no_device(error: &io::Error) -> bool {
+    let none = [Errno::NXIO, Errno::NODEV];
+    none.iter().any(|none| error.raw_os_error() == Some(none.raw_os_error()))
 }
 
 /// As `huge_encode_dev` of the kernel wrote it.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use rustix::io::Errno;
 
-use super::loop_device::device_of_image;
+use super::loop_device::image_of;
 use super::mounts::Mounts;
 
 /// `PROC_PID_INIT_INO`: the namespace in which all processes are seen.
@@ -33,15 +33,25 @@ pub struct OpenFile {
     pub link: PathBuf,
 }
 
+/// The file behind a loop device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Its path, as who made the loop device saw it: another file may have that path here.
+    pub path: PathBuf,
+    /// Its device, in the form of [`Stat::device`](crate::Stat::device), and its inode, if the loop device says that.
+    pub identity: Option<(u64, u64)>,
+}
+
 /// What is open for writing.
 #[derive(Debug, Default)]
 pub struct OpenFiles {
     /// What processes have open, or have mapped together with others. A map need not be writable now: its process may make it
     /// so again, and may have written before.
     pub files: Vec<OpenFile>,
-    /// The images behind loop devices, by the absolute paths that who made them saw: the kernel itself writes these.
-    pub images: Vec<PathBuf>,
-    /// The upper directories of overlays, by absolute paths. What is written to a file through the overlay is not told here.
+    /// The images behind loop devices: the kernel itself writes these.
+    pub images: Vec<Image>,
+    /// The upper directories of overlays, by the paths that who mounted them saw. What is written to a file through the overlay
+    /// is not told here.
     pub upper_directories: Vec<PathBuf>,
     /// Whether all processes could be looked at.
     pub is_complete: bool,
@@ -182,20 +192,21 @@ fn shared_map(line: &str) -> Option<(u64, String)> {
     Some((device, format!("{:x}-{:x}", plain(start)?, plain(end)?)))
 }
 
-/// The files behind loop devices, of those that lie on a device of which that holds.
-fn loop_images(is_wanted: impl Fn(u64) -> bool) -> io::Result<Vec<PathBuf>> {
+/// The files behind loop devices, of those that lie on a device of which that holds, or may do so.
+fn loop_images(is_wanted: impl Fn(u64) -> bool) -> io::Result<Vec<Image>> {
     let mut images = Vec::new();
     for device in fs::read_dir("/sys/block")? {
         let device = device?;
         match fs::read(device.path().join("loop/backing_file")) {
-            Ok(mut image) => {
-                let lies_on = device_of_image(&Path::new("/dev").join(device.file_name()));
-                // Where that is not said, it may be any.
-                if lies_on.is_ok_and(|lies_on| lies_on.is_none_or(|device| !is_wanted(device))) {
-                    continue;
+            Ok(mut path) => {
+                let identity = match image_of(&Path::new("/dev").join(device.file_name())) {
+                    Ok(None) => continue,
+                    identity => identity.ok().flatten(),
+                };
+                path.pop_if(|last| *last == b'\n');
+                if identity.is_none_or(|(device, _)| is_wanted(device)) {
+                    images.push(Image { path: OsString::from_vec(path).into(), identity });
                 }
-                image.pop_if(|last| *last == b'\n');
-                images.push(OsString::from_vec(image).into());
             }
             Err(error) if has_ended(&error) => {}
             Err(error) => return Err(error),

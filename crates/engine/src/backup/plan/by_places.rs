@@ -62,8 +62,14 @@ impl<F: ItemSink> Plan<'_, F> {
         self.keep(&from, Some(child.as_bytes()))?;
         frame.kept_until = child.after_subtree().unwrap_or_default();
         let Some(inode) = self.items.directory_before(&child)? else {
-            // A rule leaves it out, or it is no directory: whatever it is, nothing of it changed.
-            return self.keep(child.as_bytes(), Some(&frame.kept_until));
+            // It was no directory, or left out: by a rule that holds no more, as what was mounted there, or as this
+            // repository. Its folder says what it is now.
+            let comes_before =
+                |name: Name<'_>| frame.path.child(name.as_bytes()).is_ok_and(|path| path < child);
+            let names = frame.listed.names.iter();
+            frame.next = names.take_while(|entry| comes_before(entry.name())).count();
+            frame.scope = Scope::Direct;
+            return Ok(());
         };
         let below = self.enter_known(frame, child, inode)?;
         frames.extend(below);
