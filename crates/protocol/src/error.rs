@@ -18,6 +18,8 @@ pub enum Denial {
     RevokedKey,
     /// The invite is unknown, used or expired.
     Invite,
+    /// The short code is wrong, used or expired.
+    ShortCode,
     /// The key that signed in belongs to no machine.
     UnknownMachine,
     /// A machine asks for a deletion without an administrator's token.

@@ -36,6 +36,7 @@ mod known_records;
 mod pairing;
 mod read_sessions;
 mod repository;
+mod short_code;
 pub mod tls;
 mod types;
 pub mod wire;
@@ -52,6 +53,7 @@ pub use known_records::{ListedRecord, RecordQuery, RecordsDigest, RecordsDigesti
 pub use pairing::{Paired, pair, pair_again};
 pub use read_sessions::ReadSessions;
 pub use repository::{Compacting, OwnedRepository, Repository, ServedRepository};
+pub use short_code::{Agreed, MachineExchange, ShortCode, answer_exchange, invite_by_code};
 pub use types::{
     Announced, AskedPrune, BlockPage, BlockProbe, Buried, CommitAnswer, Description, Fetched,
     FormerAccount, NewRepository, PruneReport, Repair, RepairReport, RequestTimes, ScrubDamage,

@@ -18,6 +18,7 @@ mod probe;
 mod route;
 mod run;
 mod scrub;
+mod short_code;
 mod text;
 mod verb;
 
@@ -54,6 +55,10 @@ pub use probe::{
 pub use route::{OWN_REPOSITORY, Route, is_repository_name};
 pub use run::{LayerWork, ReportedKind, RunReport, decode_run_report, encode_run_report};
 pub use scrub::{ScrubGathering, ScrubLine};
+pub use short_code::{
+    CONFIRMATION_BYTES, CodeAnswer, CodeConfirmed, ConfirmRequest, Confirmation, EXCHANGE_BYTES,
+    ExchangeMessage, ExchangeRequest, SEALED_INVITE_MAX_BYTES,
+};
 pub use verb::{LabVerb, Method, Needs, RepositoryVerb, Verb};
 
 use holdall_format::limits::{BLOCK_MAX_BYTES, RECORD_MAX_BYTES, WRAPPING_SET_MAX_BYTES};

@@ -1,6 +1,6 @@
 //! Which request asks for what: written by the client and read by the server.
 
-use super::verb::{LabVerb, Method, PAIR, RepositoryVerb, Verb};
+use super::verb::{BEGIN_CODE, CONFIRM_CODE, LabVerb, Method, PAIR, RepositoryVerb, Verb};
 
 /// Stands for the machine's own repository where its name is not known.
 pub const OWN_REPOSITORY: &str = "~";
@@ -15,6 +15,10 @@ const REPOSITORIES: &str = "/repositories/";
 pub enum Route {
     /// Lets a machine in by an invite.
     Pair,
+    /// Begins to trade a short code for an invite.
+    BeginCode,
+    /// Proves that the code is the same, and gets the invite.
+    ConfirmCode,
     /// Measures the path between machine and server.
     Lab(LabVerb),
     /// Something of a repository.
@@ -31,6 +35,8 @@ impl Route {
     pub fn verb(&self) -> &'static Verb {
         match self {
             Self::Pair => PAIR,
+            Self::BeginCode => BEGIN_CODE,
+            Self::ConfirmCode => CONFIRM_CODE,
             Self::Lab(verb) => verb.verb(),
             Self::Repository { verb, .. } => verb.verb(),
         }
@@ -44,7 +50,9 @@ impl Route {
     /// Path and query.
     pub fn path(&self) -> String {
         match self {
-            Self::Pair => format!("{BASE}{}", PAIR.path),
+            Self::Pair | Self::BeginCode | Self::ConfirmCode => {
+                format!("{BASE}{}", self.verb().path)
+            }
             Self::Lab(verb) => format!("{BASE}{LAB}{}", verb.path()),
             Self::Repository { name, verb } => format!("{BASE}{REPOSITORIES}{name}{}", verb.path()),
         }
@@ -59,8 +67,11 @@ impl Route {
         }
         let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
         let path = path.strip_prefix(BASE)?;
-        if path == PAIR.path {
-            return (method == PAIR.method.name() && query.is_empty()).then_some(Self::Pair);
+        let is_asked = |route: &Self| route.verb().path == path;
+        if let Some(route) =
+            [Self::Pair, Self::BeginCode, Self::ConfirmCode].into_iter().find(is_asked)
+        {
+            return (method == route.method().name() && query.is_empty()).then_some(route);
         }
         if let Some(path) = path.strip_prefix(LAB) {
             let verb = LabVerb::parse(method, path, query)?;
@@ -105,7 +116,9 @@ mod tests {
         };
         let of_repository = RepositoryVerb::ALL.iter().map(below(repository));
         let of_lab = LabVerb::ALL.iter().map(below(LAB.to_owned()));
-        of_repository.chain(of_lab).chain([(PAIR, format!("{BASE}{}", PAIR.path))])
+        let of_pairing =
+            [PAIR, BEGIN_CODE, CONFIRM_CODE].map(|verb| (verb, format!("{BASE}{}", verb.path)));
+        of_repository.chain(of_lab).chain(of_pairing)
     }
 
     #[test]

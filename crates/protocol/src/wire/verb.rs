@@ -45,6 +45,8 @@ impl Method {
 pub enum Needs {
     /// An invite in the body.
     Invite,
+    /// To know the short code that is open.
+    Code,
     /// To be a machine's, or a recovery kit's.
     Read,
     /// To be a machine's that has the right to back up.
@@ -61,6 +63,7 @@ impl fmt::Display for Needs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Invite => "invite",
+            Self::Code => "short code",
             Self::Read => "read",
             Self::Backup => "back up",
             Self::Token => "token",
@@ -105,6 +108,18 @@ impl Verb {
 /// Lets a machine in.
 pub(super) const PAIR: &Verb =
     &Verb::new("pair", Method::Post, "/pair", Needs::Invite, MAX_CONTROL_BYTES);
+
+/// Begins to trade a short code for an invite.
+pub(super) const BEGIN_CODE: &Verb =
+    &Verb::new("short code", Method::Post, "/pair/code", Needs::Code, MAX_CONTROL_BYTES);
+/// Ends that.
+pub(super) const CONFIRM_CODE: &Verb = &Verb::new(
+    "confirm short code",
+    Method::Post,
+    "/pair/code/confirm",
+    Needs::Code,
+    MAX_CONTROL_BYTES,
+);
 
 macro_rules! verbs {
     ($(#[$meta:meta])* $verbs:ident {
