@@ -11,7 +11,7 @@
 //!                       accounts (machines, invites, rules) <- admin (commands) <- admin_listener (socket)
 //! ```
 //!
-//! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, `web` has the pages for browsers, `web_sessions` who is signed in to them, and `clock_trust`
+//! `activity` has a line of the log for each snapshot and reading, `state` is what all requests share, `server` starts and ends it all, `measure` is for `holdall lab`, `web` has the pages for browsers, `web_sessions` who is signed in to them, `short_codes` the code that is open, and `clock_trust`
 //! says whether anything may be deleted for its age. `lab` measures the server's own disk, `acme` gets a certificate for browsers. `bandwidth` is what an administrator lets pass in a second.
 //!
 //! What requests may cost is bounded before they are read: connections, requests of each machine,
@@ -38,6 +38,7 @@ mod measure;
 mod notices;
 mod recent;
 mod server;
+mod short_codes;
 mod state;
 mod stores;
 #[cfg(feature = "web")]

@@ -31,6 +31,7 @@ use crate::bounds::work::{BufferPermits, Memory, Work};
 use crate::jobs::{Job, Jobs};
 use crate::measure::Measuring;
 use crate::measure::pressure::Pressure;
+use crate::short_codes::ShortCodes;
 use crate::stores::Stores;
 #[cfg(feature = "web")]
 use crate::web_sessions::WebSessions;
@@ -79,7 +80,9 @@ pub(crate) struct ServerState {
     /// Who is signed in to the pages.
     #[cfg(feature = "web")]
     pub(crate) web_sessions: WebSessions,
-    /// Whoever tells people wakes when a machine has told of a run.
+    /// The code by which a machine may be let in.
+    pub(crate) short_codes: ShortCodes,
+    /// Whoever tells people wakes when a machine has told of a run, or a short code was guessed wrong.
     pub(crate) run_was_told: Notify,
     /// One turn: a proof reads the records of a repository, for whoever has an invite.
     proofs: Semaphore,
@@ -133,6 +136,7 @@ impl ServerState {
             jobs: Jobs::default(),
             #[cfg(feature = "web")]
             web_sessions: WebSessions::default(),
+            short_codes: ShortCodes::default(),
             run_was_told: Notify::new(),
             proofs: Semaphore::new(1),
         }
@@ -275,6 +279,7 @@ impl ServerState {
             log,
             actor,
             activities,
+            short_codes: Some(&self.short_codes),
             #[cfg(feature = "web")]
             web_sessions: Some(&self.web_sessions),
             jobs,
@@ -385,6 +390,11 @@ impl ServerState {
     pub(crate) fn stop(&self) {
         self.should_stop.store(true, Ordering::Release);
         self.jobs.end_all();
+    }
+
+    /// The key that clients pin.
+    pub(crate) fn identity(&self) -> PublicKey {
+        self.identity
     }
 
     /// Writes one line. It never has content, names of files or secrets.

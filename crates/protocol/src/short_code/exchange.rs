@@ -27,9 +27,7 @@ use zeroize::Zeroizing;
 
 use super::ShortCode;
 use crate::Invite;
-use crate::wire::{
-    CONFIRMATION_BYTES, Confirmation, EXCHANGE_BYTES, ExchangeMessage, SEALED_INVITE_MAX_BYTES,
-};
+use crate::wire::{CONFIRMATION_BYTES, Confirmation, ExchangeMessage, SEALED_INVITE_MAX_BYTES};
 
 /// The machine's end, which begins.
 pub struct MachineExchange {
@@ -185,6 +183,7 @@ fn confirm(key: &hmac::Key, transcript: &[u8]) -> Confirmation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::EXCHANGE_BYTES;
     use proptest::prelude::*;
 
     const MACHINE: PublicKey = PublicKey::from_bytes([1; 32]);

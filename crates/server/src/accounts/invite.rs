@@ -148,6 +148,22 @@ impl Accounts {
     }
 }
 
+impl Accounts {
+    /// Forgets an invite that nobody used. One that was used stays known as such.
+    ///
+    /// # Errors
+    /// If it cannot be written down.
+    pub(crate) fn forget_invite(&self, secret: &[u8; 16]) -> Result<(), ServerError> {
+        let hash = secret_hash(secret);
+        let mut state = self.state();
+        if state.invites.get(&hash).is_some_and(|row| row.used.is_none()) {
+            self.database.change(|changes| changes.drop_invite(&hash))?;
+            state.invites.remove(&hash);
+        }
+        Ok(())
+    }
+}
+
 impl State {
     /// Those that nobody used, and that did not lapse.
     fn open_invites(&self, now: i64) -> impl Iterator<Item = (&[u8; 32], &InviteRow)> {

@@ -12,6 +12,7 @@ use crate::activity::Activities;
 use crate::auth::actor::Actor;
 use crate::auth::scope::Scope;
 use crate::jobs::{Job, Jobs};
+use crate::short_codes::ShortCodes;
 use crate::stores::Stores;
 #[cfg(feature = "web")]
 use crate::web_sessions::WebSessions;
@@ -30,6 +31,8 @@ pub(crate) struct Administration<'a> {
     pub(crate) actor: &'a Actor,
     /// What goes on in sessions; nothing where no server runs.
     pub(crate) activities: Option<&'a Activities>,
+    /// The code by which a machine may be let in; nothing where no server runs.
+    pub(crate) short_codes: Option<&'a ShortCodes>,
     /// Who is signed in to the pages; nothing where no server runs.
     #[cfg(feature = "web")]
     pub(crate) web_sessions: Option<&'a WebSessions>,

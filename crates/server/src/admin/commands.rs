@@ -12,9 +12,9 @@ use super::command::{AdminCommand, Pace};
 use super::described::Described;
 use super::entries::{
     AlsoRepair, ApiTokens, Audit, BandwidthRules, Channels, Deletions, Invites, IssuedApiToken,
-    IssuedToken, IssuedWebCode, JobList, Judgement, Keepings, LabComparison, LabEntry, LabReport,
-    LabReports, Machines, People, Places, Pruned, Quota, Renamed, Repositories, RepositoryEntry,
-    Resumed, Runs, Scrubbed, Sessions, Snapshots, Storage, Thinning,
+    IssuedShortCode, IssuedToken, IssuedWebCode, JobList, Judgement, Keepings, LabComparison,
+    LabEntry, LabReport, LabReports, Machines, People, Places, Pruned, Quota, Renamed,
+    Repositories, RepositoryEntry, Resumed, Runs, Scrubbed, Sessions, Snapshots, Storage, Thinning,
 };
 use super::identity_copy::IdentityCopy;
 use crate::ServerError;
@@ -147,6 +147,14 @@ commands! {
         #[serde(flatten)]
         request: InviteRequest,
     }: "invite", Quick, Administer, "invite" Invitation, |on, asked| on.invite(&asked.request);
+
+    /// Makes a short code, in the place of any that is open. It lets a machine in as an invite does, and is good for ten
+    /// minutes and one try.
+    MakeShortCode {
+        /// Of the machine that is to come; without a time.
+        #[serde(flatten)]
+        request: InviteRequest,
+    }: "short-code", Quick, Administer, "short_code" IssuedShortCode, |on, asked| on.short_code(&asked.request);
 
     /// Lists the invites that are open, the oldest first.
     ListInvites {}: "invites", Quick, Read, "invites" Invites, |on, _asked| {

@@ -240,6 +240,21 @@ pub struct IssuedWebCode {
     pub addresses: Vec<String>,
 }
 
+/// A code by which a machine is let in, in the place of an invite.
+///
+/// Secret: no `Debug`.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "web", derive(utoipa::ToSchema))]
+pub struct IssuedShortCode {
+    /// What to type in: nine digits in three groups.
+    #[cfg_attr(feature = "web", schema(value_type = String))]
+    pub code: Zeroizing<String>,
+    /// When it lapses, in nanoseconds since 1970 UTC.
+    pub expires_ns: i64,
+    /// `HOST:PORT` each, the likeliest first.
+    pub addresses: Vec<String>,
+}
+
 /// A token for programs.
 ///
 /// Secret: no `Debug`.

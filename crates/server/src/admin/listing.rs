@@ -1,36 +1,15 @@
 //! Machines and repositories: what there is, and what of it is changed.
 
-use holdall_protocol::{INVITE_MAX_ADDRESSES, RepositoryError};
+use holdall_protocol::RepositoryError;
 
 use super::administration::Administration;
 use super::entries::{Quota, RepositoryEntry};
 use crate::ServerError;
-use crate::accounts::{Invitation, InviteRequest, MachineEntry};
+use crate::accounts::MachineEntry;
 use crate::activity::SessionEntry;
-use crate::addresses::{reachable_at, with_port};
 use crate::auth::rights::Right;
 
 impl Administration<'_> {
-    /// Makes an invite with the addresses that were asked for, or those that are found.
-    pub(super) fn invite(&self, request: &InviteRequest) -> Result<Invitation, ServerError> {
-        let asked = request.addresses.iter().map(|address| with_port(address, self.listen.port()));
-        let asked: Vec<_> = asked.collect::<Result<_, _>>()?;
-        if request.addresses.len() > INVITE_MAX_ADDRESSES {
-            let reason = format!("an invite has at most {INVITE_MAX_ADDRESSES} addresses");
-            return Err(ServerError::refused(reason));
-        }
-        let addresses = match request.addresses.is_empty() {
-            true => reachable_at(self.listen),
-            false => asked,
-        };
-        let made = self.accounts.invite(request, self.identity, addresses)?;
-        let InviteRequest { name, for_machine, repository, .. } = request;
-        let named = name.as_ref().or(for_machine.as_ref()).or(repository.as_ref());
-        let of = named.map(|named| format!(" for {named}")).unwrap_or_default();
-        self.log(&format!("made an invite{of}"));
-        Ok(made)
-    }
-
     pub(super) fn rights(
         &self,
         machine: &str,

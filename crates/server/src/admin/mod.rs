@@ -9,7 +9,7 @@
 //! {"ok":{"reply":"machine","id":"...","name":"laptop",...}}  or  {"error":"..."}
 //! ```
 //!
-//! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them, `channels` how people are told, `bandwidth` what passes in a second. `listing` does what
+//! `command` is what each has, `commands` has each once, `described` what a document says of them, `entries` what they answer, `administration` what they work on, `audit` what is noted of them, `channels` how people are told, `bandwidth` what passes in a second. `invites` lets machines in; `listing` does what
 //! is about machines, quotas and lists; `keep` rules, deletions, prune and scrub; `alarm` says when rules stand still; `absent` tells who is away;
 //! `identity_copy` is what to keep of a server elsewhere; `removal` renames and removes; `thin` offers a thinning; `lab` measures the disk, and `storage` tells what it is and when it will be full; `pages` is what the pages in a browser need, `people` who signs in there;
 //! `machine_requests` is what machines ask for with a token. `socket` and `owner` are the administrator's way there.
@@ -27,6 +27,7 @@ mod commands;
 mod described;
 mod entries;
 mod identity_copy;
+mod invites;
 mod keep;
 mod lab;
 mod listing;
@@ -74,11 +75,11 @@ pub use commands::{
     AddBandwidth, AddPlace, BackupIdentity, Cancel, CancelJob, CompareLab, DrainPlace, EndSession,
     EndSessions, Forget, Invite, Judge, ListApiTokens, ListAudit, ListBandwidth, ListChannels,
     ListDeletions, ListInvites, ListJobs, ListKeeping, ListLab, ListMachines, ListPeople,
-    ListPlaces, ListRepositories, ListRuns, ListSessions, ListSnapshots, MakeApiToken, MakeToken,
-    MakeWebCode, MeasureLab, Only, Prune, Remove, RemoveBandwidth, RemoveChannel, RemovePerson,
-    RemovePlace, Rename, Resume, Revoke, RevokeApiToken, Rights, Scrub, SetChannel, SetKeeping,
-    SetQuota, SetUpkeep, ShowCertificate, ShowJob, ShowLab, ShowStorage, ShowUpkeep, TestChannel,
-    Thin, WantedKeeping, WithdrawInvite,
+    ListPlaces, ListRepositories, ListRuns, ListSessions, ListSnapshots, MakeApiToken,
+    MakeShortCode, MakeToken, MakeWebCode, MeasureLab, Only, Prune, Remove, RemoveBandwidth,
+    RemoveChannel, RemovePerson, RemovePlace, Rename, Resume, Revoke, RevokeApiToken, Rights,
+    Scrub, SetChannel, SetKeeping, SetQuota, SetUpkeep, ShowCertificate, ShowJob, ShowLab,
+    ShowStorage, ShowUpkeep, TestChannel, Thin, WantedKeeping, WithdrawInvite,
 };
 pub(crate) use commands::{Command, Line, error_line, reply_of};
 use commands::{command_line, reply_in};
@@ -88,10 +89,11 @@ pub(crate) use commands::{described, is_command, is_told_without_fields};
 pub(crate) use described::Described;
 pub use entries::{
     AlsoRepair, ApiTokens, Audit, BandwidthEntry, BandwidthRules, Channels, Deletions, Invites,
-    IssuedApiToken, IssuedToken, IssuedWebCode, JobList, JudgedEntry, Judgement, Keepings,
-    LabComparison, LabEntry, LabReport, LabReports, Machines, People, PersonEntry, PlaceEntry,
-    Places, Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry, Resumed, Runs,
-    Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Storage, StorageFact, Thinning,
+    IssuedApiToken, IssuedShortCode, IssuedToken, IssuedWebCode, JobList, JudgedEntry, Judgement,
+    Keepings, LabComparison, LabEntry, LabReport, LabReports, Machines, People, PersonEntry,
+    PlaceEntry, Places, Pruned, PrunedEntry, Quota, Renamed, Repositories, RepositoryEntry,
+    Resumed, Runs, Scrubbed, ScrubbedEntry, Sessions, SnapshotEntry, Snapshots, Storage,
+    StorageFact, Thinning,
 };
 pub use identity_copy::{IdentityCopy, restore_identity};
 #[cfg(feature = "web")]
@@ -197,6 +199,7 @@ fn without_server(
         log: &log,
         actor: &actor,
         activities: None,
+        short_codes: None,
         #[cfg(feature = "web")]
         web_sessions: None,
         jobs: &Jobs::default(),

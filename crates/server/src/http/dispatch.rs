@@ -14,7 +14,7 @@ use super::body::{self, Answer};
 use super::put::Puts;
 use super::repository_request::RepositoryRequest;
 use super::respond::{TEXT, respond, respond_error};
-use super::{lab, pairing};
+use super::{lab, pairing, short_code};
 use crate::auth::rights;
 use crate::bounds::source::Source;
 use crate::state::ServerState;
@@ -36,7 +36,7 @@ pub(crate) async fn answer(
     let answered = match (Route::parse(head.method.as_str(), path), key) {
         (Some(route), Some(key)) => {
             let (verb, begun) = (route.verb().name, Instant::now());
-            let is_pairing = matches!(route, Route::Pair);
+            let is_pairing = matches!(route, Route::Pair | Route::BeginCode | Route::ConfirmCode);
             let answered = dispatch(&state, (key, source), route, &mut body, puts).await;
             state.detail(2, || {
                 let (who, seconds) = (state.accounts.shown(&key), begun.elapsed().as_secs_f64());
@@ -84,6 +84,8 @@ async fn dispatch(
 ) -> Result<Response<Answer>, WireError> {
     let (name, verb) = match route {
         Route::Pair => return pairing::pair(state, key, source, body).await,
+        Route::BeginCode => return short_code::begin(state, key, source, body).await,
+        Route::ConfirmCode => return short_code::confirm(state, key, source, body).await,
         Route::Lab(verb) => return lab::answer(state, key, verb, body).await,
         Route::Repository { name, verb } => (name, verb),
     };

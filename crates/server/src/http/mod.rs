@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connection -> dispatch -> repository_request -> put, records, scrub -> bounds::work -> stores
-//!     |            |-> pairing    '-> read_body -> body
+//!     |            |-> pairing, short_code   '-> read_body -> body
 //! idle_socket      '-> lab
 //! ```
 //!
@@ -22,5 +22,6 @@ mod records;
 mod repository_request;
 mod respond;
 mod scrub;
+mod short_code;
 
 pub(crate) use connection::{Serving, serve};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use holdall_format::PublicKey;
 use holdall_protocol::RepositoryError;
 use holdall_protocol::wire::{Frames, PairAnswer, PairRequest, Route, WireError};
@@ -25,11 +26,9 @@ pub(super) async fn pair(
     source: Source,
     body: &mut Option<Incoming>,
 ) -> Result<Response<Answer>, WireError> {
-    let reading = read_body(state, &key, body, Route::Pair.verb().max_body_bytes);
-    let taken = timeout(state.limits.idle_stranger, reading).await;
-    let taken = taken.map_err(|_| refused("the invite came too slowly"))??;
-    let request = PairRequest::decode(&taken.bytes);
-    wipe(taken.bytes);
+    let bytes = read_in_time(state, key, body, &Route::Pair).await?;
+    let request = PairRequest::decode(&bytes);
+    wipe(bytes);
     let request = request?;
     let secret = request.secret().ok_or_else(|| refused("not an invite's secret"))?;
     // Who has no invite takes no slot and no thread.
@@ -64,6 +63,19 @@ pub(super) async fn pair(
     let answer =
         PairAnswer::new(account.machine, account.name, account.repository, state.name.clone());
     Ok(respond(JSON, Frames::plain(answer.encode()), None))
+}
+
+/// The body of a request by which strangers are let in, which has to come soon.
+pub(super) async fn read_in_time(
+    state: &Arc<ServerState>,
+    key: PublicKey,
+    body: &mut Option<Incoming>,
+    route: &Route,
+) -> Result<Bytes, WireError> {
+    let reading = read_body(state, &key, body, route.verb().max_body_bytes);
+    let taken = timeout(state.limits.idle_stranger, reading).await;
+    let taken = taken.map_err(|_| refused("the request came too slowly"))??;
+    Ok(taken.bytes)
 }
 
 fn refused(reason: &str) -> WireError {

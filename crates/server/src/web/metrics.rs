@@ -194,6 +194,7 @@ mod tests {
             disk: Some(holdall_sys::disk::DiskRoom { free_bytes: 5, total_bytes: 9 }),
             full_ns: None,
             certificate: None,
+            wrong_code: None,
         };
         let text = text(&overview);
         let names = |start: &str| -> Vec<String> {

@@ -38,6 +38,8 @@ pub(super) struct Overview {
     pub(super) full_ns: Option<i64>,
     /// Why the certificate for browsers could not be renewed.
     pub(super) certificate: Option<String>,
+    /// What is to be told of a short code that was guessed wrong, and when that was by a clock that only runs.
+    pub(super) wrong_code: Option<(i64, String)>,
 }
 
 pub(super) async fn show(
@@ -89,6 +91,7 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
         places: on.carry_out(&ListPlaces {})?.places,
         full_ns: trend.and_then(|trend| trend.full_ns),
         certificate: on.carry_out(&ShowCertificate {})?.problem,
+        wrong_code: on.short_codes.and_then(|codes| codes.wrong(on.accounts.clock().running_ns())),
     })
 }
 
@@ -103,6 +106,9 @@ fn page(overview: &Overview, who: Option<&SignedIn>, now_ns: i64) -> Markup {
         }
         @for place in overview.places.iter().filter(|place| !place.is_there) {
             p class="notice bad" { "The disk of the storage place " (name(&place.name)) " is not there: mount it at " (name(&place.folder)) "." }
+        }
+        @if let (Some((_, wrong)), Some(_)) = (&overview.wrong_code, who) {
+            p class="notice look" { "Within the last day, " (name(wrong)) "." }
         }
         (facts(overview, now_ns))
         h2 { "Machines" }

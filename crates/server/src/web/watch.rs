@@ -29,6 +29,8 @@ const LITTLE_PERCENT: u64 = 5;
 const DISK: &str = "disk";
 /// And the certificate for browsers.
 const CERTIFICATE: &str = "certificate";
+/// And letting machines in.
+const PAIRING: &str = "pairing";
 
 /// How something is.
 struct Subject {
@@ -114,8 +116,22 @@ fn subjects(overview: &Overview, now_ns: i64) -> Vec<Subject> {
         title: "the certificate for browsers".to_owned(),
         message: overview.certificate.clone().unwrap_or_else(|| "It is good.".to_owned()),
     };
+    let pairing = Subject {
+        id: PAIRING.to_owned(),
+        light: if overview.wrong_code.is_some() { Light::Look } else { Light::Good },
+        reasons: overview
+            .wrong_code
+            .iter()
+            .map(|(at_ns, _)| format!("typed wrong at {at_ns}"))
+            .collect(),
+        title: "pairing by a short code".to_owned(),
+        message: overview.wrong_code.as_ref().map_or_else(
+            || "For a day, no short code was typed wrong.".to_owned(),
+            |(_, wrong)| format!("Within the last day, {wrong}."),
+        ),
+    };
     let places = overview.places.iter().map(of_place);
-    machines.chain(disk).chain(places).chain([certificate]).collect()
+    machines.chain(disk).chain(places).chain([certificate, pairing]).collect()
 }
 
 fn of_place(place: &PlaceEntry) -> Subject {

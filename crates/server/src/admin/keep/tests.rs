@@ -108,6 +108,7 @@ impl World {
             log: &self.log,
             actor: &self.actor,
             activities: None,
+            short_codes: None,
             #[cfg(feature = "web")]
             web_sessions: None,
             jobs: &self.jobs,
