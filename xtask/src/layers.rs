@@ -27,6 +27,7 @@ const BROWSE: &str = "holdall-browse";
 const AGENT: &str = "holdall-agent";
 const IMPORT: &str = "holdall-import";
 const MOUNT: &str = "holdall-mount";
+const DISCOVERY: &str = "holdall-discovery";
 const SERVER: &str = "holdall-server";
 const CLI: &str = "holdall";
 const SYS: &str = "holdall-sys";
@@ -34,13 +35,13 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 19] = [
+const PRODUCT: [&str; 20] = [
     FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, PAGES, LAB, DIAGNOSIS, STATE,
-    BROWSE, AGENT, IMPORT, MOUNT, SERVER, CLI, SYS, TESTKIT,
+    BROWSE, AGENT, IMPORT, MOUNT, DISCOVERY, SERVER, CLI, SYS, TESTKIT,
 ];
 
 /// Crates that work without keys, over any number of steps.
-const KEYLESS: [&str; 7] = [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB, AGENT];
+const KEYLESS: [&str; 8] = [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB, AGENT, DISCOVERY];
 /// Crates that hold keys or names.
 const KEYED: [&str; 8] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE, BROWSE, IMPORT, MOUNT];
 
@@ -58,7 +59,7 @@ fn dependents(package: &str) -> &'static [&'static str] {
         ENGINE => &[DIAGNOSIS, STATE, BROWSE, IMPORT, MOUNT, CLI],
         DIAGNOSIS => &[STATE, CLI],
         AGENT => &[STATE, CLI],
-        STATE | BROWSE | IMPORT | MOUNT | SERVER => &[CLI],
+        STATE | BROWSE | IMPORT | MOUNT | DISCOVERY | SERVER => &[CLI],
         TESTKIT => &[BENCH],
         _ => &[],
     }
