@@ -353,6 +353,10 @@ fn of_denial(cause: Denial) -> Option<&'static str> {
              computer in again"
         }
         Denial::Invite => "on the server: `holdall invite` prints another one",
+        Denial::ShortCode => {
+            "on the server: `holdall invite --short` shows another one, and `holdall invite` prints an invite, which \
+             needs no such try"
+        }
         Denial::UnknownMachine => {
             "if the server was set up anew: `holdall invite` there, then here `holdall pair --again`"
         }

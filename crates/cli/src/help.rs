@@ -11,10 +11,11 @@ use crate::arguments::parts::REPOSITORY;
 /// What names or opens a repository.
 const OF_REPOSITORY: [&str; 4] = [REPOSITORY, "password_file", "identity", "fingerprint"];
 /// Commands that open none, with all below them.
-const WITHOUT_REPOSITORY: [&[&str]; 16] = [
+const WITHOUT_REPOSITORY: [&[&str]; 17] = [
     &["try"],
     &["serve"],
     &["invite"],
+    &["discover"],
     &["admin"],
     &["config", "generate"],
     &["config", "validate"],

@@ -14,6 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::accounts::{Accounts, CertificateStatus};
+use crate::addresses::host_name;
 use crate::admin_listener::AdminSocket;
 use crate::auth::acme::Acme;
 use crate::auth::actor::Actor;
@@ -152,6 +153,11 @@ impl Server {
     /// The key that clients pin.
     pub fn identity(&self) -> PublicKey {
         self.identity
+    }
+
+    /// What it is called, for people.
+    pub fn name(&self) -> String {
+        host_name()
     }
 
     /// That key in a form for people.

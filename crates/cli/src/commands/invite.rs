@@ -25,9 +25,14 @@ use crate::terminal::output::{local_time, plain, rfc3339};
 Example: holdall invite --name laptop
          holdall invite --for laptop      (for the computer that replaces it)
          holdall invite --name web01 --valid-for 7d
+         holdall invite --short           (nine digits to type, for a machine that finds this server)
+         holdall invite --short           (nine digits to type, in the same network)
 
 The invite is the last line printed. It lets one machine in, once, within ten minutes or what --valid-for says; this \
 works while the server runs, and needs the right to write the server's data folder. It makes no server.
+
+A short code (--short) is made by a server that runs, five times an hour at most, and takes the place of the one before. Typed wrong, \
+it is spent, so that nobody finds it by trying.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
 pub(crate) struct Args {
@@ -50,6 +55,9 @@ pub(crate) struct Args {
     /// How long the invite is good, at most 30 days; who finds it meanwhile is let in [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     valid_for: Option<Duration>,
+    /// Nine digits to type in the place of the invite, on a machine that finds this server: good for ten minutes and one try
+    #[arg(long, conflicts_with = "valid_for")]
+    short: bool,
 }
 
 /// `HOST:PORT` or `HOST` as it was typed, an IPv6 address in brackets.
@@ -81,6 +89,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         addresses: args.addresses.clone(),
         valid_for_s: args.valid_for.map(|valid_for| valid_for.as_secs()),
     };
+    if args.short {
+        return short_code(&data, request, app);
+    }
     let made = make(&data, &request)?;
     let invite = Made {
         invite: made.invite.to_text(),
@@ -95,6 +106,28 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
             local_time(made.expires_ns)
         ))?;
         plain(&*invite.invite)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Makes a short code, and shows it.
+fn short_code(data: &Path, request: InviteRequest, app: &App) -> Result<Exit> {
+    #[derive(Serialize)]
+    struct Made<'a> {
+        code: &'a str,
+        expires: String,
+        addresses: &'a [String],
+    }
+    let made = admin::ask(data, &admin::MakeShortCode { request }, Arc::new(SystemClock))?;
+    let (code, addresses, expires) = (&made.code, &made.addresses, rfc3339(made.expires_ns));
+    app.output.object("short_code", &Made { code, expires, addresses })?;
+    if !app.output.json {
+        app.output.say(format_args!("for a server at {}", addresses.join(", ")))?;
+        app.output.say(format_args!(
+            "good for one try, until {}; type it on the machine, where `holdall pair` asks for it:",
+            local_time(made.expires_ns)
+        ))?;
+        plain(&**code)?;
     }
     Ok(Exit::Done)
 }

@@ -10,6 +10,7 @@ mod completions;
 mod config;
 mod copy;
 mod diff;
+mod discover;
 mod dump;
 mod erase;
 mod find;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Init(init::Args),
     Serve(serve::Args),
     Invite(invite::Args),
+    Discover(discover::Args),
     Pair(pair::Args),
     Admin(admin::Args),
     Backup(Box<backup::Args>),
@@ -90,6 +92,7 @@ impl Command {
             Self::Config(args) => args.needs_profile(),
             Self::Serve(_)
             | Self::Invite(_)
+            | Self::Discover(_)
             | Self::Admin(_)
             | Self::Completions(_)
             | Self::Man(_)
@@ -124,6 +127,7 @@ impl Command {
             Self::Init(args) => init::run(&args, app),
             Self::Serve(args) => serve::run(args, app),
             Self::Invite(args) => invite::run(&args, app),
+            Self::Discover(args) => discover::run(&args, app),
             Self::Pair(args) => pair::run(&args, app),
             Self::Admin(args) => admin::run(args, app),
             Self::Backup(args) => backup::run(&args, app),

@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use anyhow::Result;
+use holdall_discovery::{Announced, Announcement};
 use holdall_server::{Acme, LETS_ENCRYPT, Limits, LogSink, OwnCertificate, Server, ServerOptions};
 use holdall_sys::{Clock, SystemClock};
 use serde::Serialize;
@@ -66,6 +67,9 @@ pub(crate) struct Args {
     /// The authority's address (ACME) [default: that of Let's Encrypt]
     #[arg(long, value_name = "URL", env = "HOLDALL_WEB_ACME_DIRECTORY", requires = "web_acme")]
     web_acme_directory: Option<String>,
+    /// Does not announce the server on the network, for `holdall discover`
+    #[arg(long)]
+    no_discovery: bool,
     /// Ends when standard input does, so that it never outlives who started it
     #[arg(long, hide = true)]
     until_input_ends: bool,
@@ -116,6 +120,10 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     };
     let mut server = start(args.listen)?;
     announce(&app.output, &server)?;
+    let mut announcement = match args.no_discovery {
+        true => None,
+        false => announce_on_network(&server, &log),
+    };
     if args.until_input_ends {
         end_with_input(app.interrupt.clone())?;
     }
@@ -123,6 +131,9 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
     app.interrupt.tell(move || drop(tell));
     // Nothing is ever sent: the sender goes when it is to end.
     while told.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+        if let Some(problem) = announcement.as_mut().and_then(Announcement::look) {
+            log(&problem);
+        }
         if server.data_has_moved() {
             log("the data folder is on another disk now: starting again there");
             let listen = server.local_addr();
@@ -130,8 +141,28 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             server = start(listen)?;
         }
     }
+    drop(announcement);
     server.shutdown();
     Ok(Exit::Done)
+}
+
+/// Has those find the server who look for one, if it listens where others reach it. It serves without that, too.
+fn announce_on_network(server: &Server, log: &LogSink) -> Option<Announcement> {
+    let (name, fingerprint, listen) = (server.name(), server.fingerprint(), server.local_addr());
+    let announced = Announced { name, fingerprint, listen };
+    if !Announcement::IS_BUILT || !announced.is_reachable() {
+        return None;
+    }
+    match Announcement::begin(announced) {
+        Ok(announcement) => {
+            log("announced on the network, for `holdall discover`");
+            Some(announcement)
+        }
+        Err(error) => {
+            log(&format!("not announced on the network: {error}"));
+            None
+        }
+    }
 }
 
 /// The data folder that was named, or the usual one.

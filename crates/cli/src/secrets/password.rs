@@ -237,6 +237,15 @@ pub(crate) fn ask_for(
     Terminal::open(what, places, interrupt)?.ask(question)
 }
 
+/// Whether there is a terminal to ask at.
+pub(crate) fn can_ask() -> bool {
+    terminal().is_ok()
+}
+
+fn terminal() -> std::io::Result<File> {
+    File::options().read(true).write(true).open("/dev/tty")
+}
+
 fn ask_twice(places: String, place: &str, interrupt: &Interrupt) -> Result<Zeroizing<String>> {
     let mut terminal = Terminal::open("a password", &places, interrupt)?;
     let first = terminal.ask(&format!("new password for {place}: "))?;
@@ -333,7 +342,7 @@ struct Terminal<'a> {
 impl<'a> Terminal<'a> {
     /// To ask for `what`; `places` says what to give where there is none.
     fn open(what: &str, places: &str, interrupt: &'a Interrupt) -> Result<Self> {
-        let device = File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
+        let device = terminal().map_err(|_| {
             let message = format!("{what} is needed and there is no terminal to ask at");
             Refusal::new(Exit::Usage, message).hint(places)
         })?;

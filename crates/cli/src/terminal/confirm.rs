@@ -1,4 +1,4 @@
-//! A question that yes or no answers.
+//! A question that yes or no answers, or a line.
 
 use std::io::{self, IsTerminal};
 
@@ -18,14 +18,27 @@ pub(crate) fn confirm(
     interrupt: &Interrupt,
     question: &str,
 ) -> Result<Option<bool>> {
+    let answer = ask_line(output, interrupt, question)?;
+    Ok(answer.map(|answer| match answer.trim().chars().next() {
+        Some(letter) => letter.eq_ignore_ascii_case(&'y'),
+        None => question.contains("[Y/"),
+    }))
+}
+
+/// Asks at the terminal for a line, which is shown as it is typed. `None` as for [`confirm`].
+///
+/// # Errors
+/// As for [`confirm`].
+pub(crate) fn ask_line(
+    output: &Output,
+    interrupt: &Interrupt,
+    question: &str,
+) -> Result<Option<String>> {
     if !io::stdin().is_terminal() || output.quiet || output.json {
         return Ok(None);
     }
     to_stderr_unended(OneLine(question));
     let mut answer = String::new();
     interrupt.while_waiting(|| Ok(io::stdin().read_line(&mut answer)?))?;
-    Ok(Some(match answer.trim().chars().next() {
-        Some(letter) => letter.eq_ignore_ascii_case(&'y'),
-        None => question.contains("[Y/"),
-    }))
+    Ok(Some(answer))
 }

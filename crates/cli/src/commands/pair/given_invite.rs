@@ -22,7 +22,9 @@ const PLACES: &str = "`holdall pair -` reads it from standard input, all that `h
 pub(super) fn read(app: &App, argument: Option<&str>) -> Result<Zeroizing<String>> {
     match argument {
         Some("-") if !io::stdin().is_terminal() => app.interrupt.while_waiting(from_input),
-        None | Some("-") => password::ask_for("an invite", "invite: ", PLACES, &app.interrupt),
+        None | Some("-") => {
+            password::ask_for("an invite", "invite or short code: ", PLACES, &app.interrupt)
+        }
         Some(invite) => Ok(Zeroizing::new(invite.to_owned())),
     }
 }

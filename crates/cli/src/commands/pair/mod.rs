@@ -5,6 +5,7 @@ mod former;
 mod given_invite;
 pub(super) mod kit_file;
 mod lost_identity;
+mod short_code;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,17 +32,21 @@ use former::Former;
 use kit_file::KitFile;
 pub(crate) use kit_file::NamedKit;
 
-/// Pairs this machine with a server, by an invite of its administrator
+/// Pairs this machine with a server, by an invite or a short code of its administrator
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Examples: holdall pair                              (asks for the invite)
+Examples: holdall pair                              (lists the servers found, and asks for the invite or short code)
           holdall pair - --write-kit kit.txt        (asks, too, or takes it from a pipe)
+          holdall pair -r https://attic             (asks for the short code of a server that is not found)
           holdall pair --again                      (the server was set up anew)
           holdall pair --default -r https://attic   (a paired repository becomes the default one)
           holdall pair --kit kit.txt                (on a new computer, to restore)
           holdall pair - --kit kit.txt              (a new computer in the place of the old one)
 
 An invite in the command line can be seen there by all users of this computer while the command runs.
+
+A short code (`holdall invite --short`) is for the server that was found, or is named with -r. It has one try: typed wrong, or \
+with someone between here and the server, it is spent, and nothing is paired.
 
 The machine's repository on the server is made if it does not exist: with the password, if one is \
 given, else with a key that is kept on this machine. The first one becomes the default repository, and stays it until \
@@ -50,11 +55,11 @@ for an existing repository (`holdall invite --for MACHINE`) needs its password o
 Without an invite, the kit gives read-only access to what it is for; an invite makes it whole.
 
 Exit codes: 0 done, 1 failed, 2 not an invite, 10 no such repository, 11 in use, 12 wrong password or \
-kit for an existing repository, 13 the invite was used, has expired or is unknown, or the server is \
+kit for an existing repository, 13 the invite or short code was used, has expired or is wrong, or the server is \
 another one, 14 server unreachable, 20 the repository is not as this machine remembers it, \
 130 interrupted")]
 pub(crate) struct Args {
-    /// The invite: the last line that `holdall invite` printed on the server; `-` takes it from
+    /// The invite or the short code: the last line that `holdall invite` printed on the server; `-` takes it from
     /// standard input [default: it is asked for, unless a kit is given]
     #[arg(value_name = "INVITE")]
     invite: Option<String>,
@@ -114,7 +119,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         .into()),
         (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again, args.default),
         (invite, _) => {
-            let invite = &given_invite::read(app, invite)?;
+            let invite = &short_code::invite(app, invite, kit_file)?;
             let name = args.name.as_deref().unwrap_or_default();
             let Args { again, new, default, cipher, .. } = *args;
             pair(app, &ByInvite { invite, name, kit_file, again, new, default, cipher })

@@ -1,0 +1,123 @@
+//! What was given to pair with: an invite, or a short code, which is traded for one at the server that is meant.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Result;
+use holdall_discovery::{Announcement, FoundServer};
+use holdall_protocol::{MachineIdentity, ShortCode, invite_by_code};
+use zeroize::Zeroizing;
+
+use super::{NamedKit, given_invite};
+use crate::app::App;
+use crate::commands::discover;
+use crate::exit::{Exit, Refusal};
+use crate::opening::create::check_kit_file;
+use crate::opening::open::{Patience, Where};
+use crate::secrets::password;
+use crate::terminal::confirm::ask_line;
+
+const NAME_IT: &str = "name the server, and type the code again: `holdall pair -r https://HOST` (the code is not spent yet)";
+
+/// The invite that was given, or the one that the short code stands for.
+///
+/// # Errors
+/// [`Refusal`] if there is none, no server is found for a code, or several; what the exchange fails with. Then a code is spent.
+pub(super) fn invite(
+    app: &App,
+    argument: Option<&str>,
+    kit_file: NamedKit<'_>,
+) -> Result<Zeroizing<String>> {
+    let named = named_server(app)?;
+    let is_asked = match argument {
+        None => true,
+        Some(argument) => argument == "-" && io::stdin().is_terminal(),
+    };
+    let chosen = match &named {
+        None if is_asked && password::can_ask() => choose(app)?,
+        _ => None,
+    };
+    let text = given_invite::read(app, argument)?;
+    let Some(code) = ShortCode::from_text(&text) else { return Ok(text) };
+    if let NamedKit::Write(file) = kit_file {
+        // What is wrong with it is not to cost the code.
+        check_kit_file(Some(file))?;
+    }
+    let hosts = match named.or(chosen) {
+        Some(hosts) => hosts,
+        None => the_only_one(app)?,
+    };
+    let machine = MachineIdentity::from_seed(app.identity()?.signing.seed())?;
+    let options = Patience::default().options(app);
+    Ok(invite_by_code(&hosts, &code, &machine, options)?.to_text())
+}
+
+/// The server that was named with `-r` for this command.
+fn named_server(app: &App) -> Result<Option<Vec<String>>> {
+    match app.typed_repository().map(Where::parse).transpose()? {
+        Some(Where::Server { host, .. }) => Ok(Some(vec![host])),
+        _ => Ok(None),
+    }
+}
+
+/// Lists the servers that are found, and asks which is meant if there are several. `None` if there is none, or who pairs has an invite,
+/// which says where its server is.
+fn choose(app: &App) -> Result<Option<Vec<String>>> {
+    if !Announcement::IS_BUILT || app.output.quiet || app.output.json {
+        return Ok(None);
+    }
+    let found = match discover::look(app) {
+        Ok(found) => found,
+        Err(error) => {
+            app.interrupt.refuse_if_happened()?;
+            app.output.note(error);
+            return Ok(None);
+        }
+    };
+    discover::say_what_lacks(app, &found);
+    let servers = found.servers();
+    for (at, server) in servers.iter().enumerate() {
+        let [name, place] = discover::lines_of(server);
+        app.output.note(format_args!("{}. {name}", at + 1));
+        app.output.note(place);
+    }
+    match servers[..] {
+        [] => Ok(None),
+        [only] => Ok(Some(only.hosts())),
+        _ => asked(app, &servers),
+    }
+}
+
+/// Asks which of several is meant.
+fn asked(app: &App, servers: &[&FoundServer]) -> Result<Option<Vec<String>>> {
+    let count = servers.len();
+    let question = format!("which one, 1 to {count} (Enter if you have an invite)? ");
+    let Some(answer) = ask_line(&app.output, &app.interrupt, &question)? else { return Ok(None) };
+    let answer = answer.trim();
+    if answer.is_empty() {
+        return Ok(None);
+    }
+    let number = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let server = number.and_then(|number| servers.get(number));
+    let wrong = || Refusal::new(Exit::Usage, format!("{answer:?} is no number from 1 to {count}"));
+    Ok(Some(server.ok_or_else(wrong)?.hosts()))
+}
+
+/// The only server that is found.
+fn the_only_one(app: &App) -> Result<Vec<String>> {
+    let found = discover::look(app)?;
+    discover::say_what_lacks(app, &found);
+    match found.servers()[..] {
+        [] => {
+            let message = "no server was found on the network for the short code";
+            Err(Refusal::new(Exit::Unreachable, message).hint(NAME_IT).into())
+        }
+        [only] => Ok(only.hosts()),
+        [first, second, ..] => {
+            let message = format!(
+                "several servers were found, among them {} and {}",
+                first.name, second.name
+            );
+            Err(Refusal::new(Exit::Usage, message).hint(NAME_IT).into())
+        }
+    }
+}
