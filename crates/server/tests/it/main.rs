@@ -17,5 +17,6 @@ mod raw;
 mod refusals;
 mod removal;
 mod runs;
+mod short_codes;
 mod versions;
 mod world;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use holdall_protocol::pair;
-use holdall_protocol::wire::{PairRequest, is_repository_name};
+use holdall_protocol::wire::{ConfirmRequest, ExchangeRequest, PairRequest, is_repository_name};
+use holdall_server::{InviteRequest, admin};
 
 use super::stage::request;
 use super::{Asked, Row, Who, by_stranger, hold};
@@ -69,6 +70,48 @@ pub(super) const ROWS: &[Row] = &[
         "404",
         "no-such-route",
     ),
+    by_stranger(
+        "a short code where none is open",
+        |_| coded("code", &ExchangeRequest::new([0x41; 33]).encode()),
+        "403",
+        "not-allowed",
+    ),
+    by_stranger(
+        "a message that is no point of the curve",
+        |stage| {
+            let request = InviteRequest::default();
+            stage.world.admin(&admin::MakeShortCode { request }).unwrap();
+            coded("code", &ExchangeRequest::new([0xff; 33]).encode())
+        },
+        "403",
+        "not-allowed",
+    ),
+    by_stranger(
+        "a confirmation of what was not begun",
+        |_| coded("code/confirm", &ConfirmRequest::new([0; 32]).encode()),
+        "403",
+        "not-allowed",
+    ),
+    by_stranger("a short code in garbage", |_| coded("code", b"{{{{"), "400", "refused"),
+    by_stranger(
+        "a short code of another length",
+        |_| coded("code", b"{\"message\":\"aaaa\"}"),
+        "400",
+        "refused",
+    ),
+    by_stranger(
+        "a confirmation longer than any",
+        |_| coded("code/confirm", &vec![b' '; 70_000]),
+        "413",
+        "too-large",
+    ),
+    Row {
+        name: "a short code without a key",
+        who: Who::Nobody,
+        asks: |_| coded("code", &ExchangeRequest::new([0x41; 33]).encode()),
+        status: "404",
+        says: "no-such-route",
+    },
     Row {
         name: "an invite without a key",
         who: Who::Nobody,
@@ -105,6 +148,10 @@ fn ways_in_without_a_good_invite() {
 
 fn paired(body: &[u8]) -> Asked {
     request("POST", "/api/v1/pair", body)
+}
+
+fn coded(path: &str, body: &[u8]) -> Asked {
+    request("POST", &format!("/api/v1/pair/{path}"), body)
 }
 
 #[test]
