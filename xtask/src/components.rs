@@ -13,7 +13,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 36] = [
+const COMPONENTS: [Component; 37] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -33,6 +33,7 @@ const COMPONENTS: [Component; 36] = [
     Component { program: "gnome-keyring-daemon", package: "gnome-keyring" },
     Component { program: "secret-tool", package: "libsecret-tools" },
     Component { program: "wakeonlan", package: "wakeonlan" },
+    Component { program: "avahi-daemon", package: "avahi-daemon" },
     Component { program: "strace", package: "strace" },
     Component { program: "fio", package: "fio" },
     Component { program: "chromium", package: "chromium" },

@@ -33,6 +33,13 @@ async function letIn(page, seen) {
   const command = await page.locator('code', { hasText: 'holdall pair ' }).innerText();
   await ask({ asks: 'pair', invite: command.replace('holdall pair ', '') });
   await ask({ asks: 'backup' });
+  await follow(page, 'a[href="/settings"]');
+  await tabTo(page, '#machine');
+  await page.keyboard.type('shed');
+  await tabTo(page, '#password');
+  await page.keyboard.type(password);
+  await follow(page, 'button[formaction="/invites/short"]');
+  await look(page, seen, 'short-code');
   await follow(page, 'a.home');
   await expect(page, invited);
   await expect(page, 'Backed up just now');

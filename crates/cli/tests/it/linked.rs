@@ -9,7 +9,7 @@ use holdall_testkit::{End, Links, is_there};
 use crate::house::{Machine, Outcome, Server, run_by};
 
 /// Links of these rates between two network namespaces; `None` where that cannot be done.
-fn links(bits_per_second: &[u64]) -> Option<Links> {
+pub(crate) fn links(bits_per_second: &[u64]) -> Option<Links> {
     let has = |program: &str| Path::new(program).exists();
     let can = effective_uid() == 0 && has("/usr/sbin/ip") && has("/usr/sbin/tc");
     is_there("root, ip and tc, for a shaped link", can).then_some(())?;

@@ -38,6 +38,7 @@ mod deleting;
 mod deleting_guards;
 mod deleting_meanwhile;
 mod directory;
+mod discovering;
 mod drills;
 mod drips;
 mod edits;

@@ -1,4 +1,4 @@
-//! Invites of machines: one is made and shown once, those that are open are listed, and taken back.
+//! Invites of machines, and short codes in their place: one is made and shown once, those that are open are listed, and taken back.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::shared::Shared;
 use super::visitor::{From, Sent, SignedIn};
 use super::words::time;
 use crate::accounts::InviteRequest;
-use crate::admin::{Invite, InviteEntry, WithdrawInvite};
+use crate::admin::{Invite, InviteEntry, MakeShortCode, WithdrawInvite};
 
 /// How long an invite from a page is good: time to walk to the machine.
 const INVITE_S: u64 = 3600;
@@ -37,6 +37,7 @@ pub(super) fn section(open: &[InviteEntry], who: &SignedIn) -> Markup {
         (field("machine", "What the machine is called", "off"))
         (entry::once_more("password", who))
         button { "Make an invite" }
+        button formaction="/invites/short" class="quiet" { "Show a short code" }
     };
     html! {
         h2 { "Let a machine in" }
@@ -91,6 +92,30 @@ pub(super) async fn make(
         p { a href="/settings" { "Back to the settings" } }
     };
     Ok(who.page(&shared, "An invite", content))
+}
+
+/// Makes a short code, and shows it once.
+pub(super) async fn make_short(
+    State(shared): State<Arc<Shared>>,
+    From(source): From,
+    who: SignedIn,
+    Sent(new): Sent<NewMachine>,
+) -> Result<Response, Problem> {
+    entry::check_again(&shared, source, &who, new.password).await?;
+    let called = new.machine.trim().to_owned();
+    let request = InviteRequest { name: Some(called.clone()), ..InviteRequest::default() };
+    let made = shared.ask(who.actor(source), MakeShortCode { request }).await?;
+    let content = html! {
+        p {
+            "For " (name(&called)) ", good for one try, until " (time(made.expires_ns)) ". Run "
+            code { "holdall pair" } " on that machine, and type:"
+        }
+        p { code { (made.code.as_str()) } }
+        p { "A machine that does not find this server is told where it is: " code { "holdall pair -r https://" (made.addresses.first().map_or("HOST", String::as_str)) } }
+        p { "Typed wrong, it is spent. Whoever has it may let one machine in. It is shown this once, and takes the place of the one before." }
+        p { a href="/settings" { "Back to the settings" } }
+    };
+    Ok(who.page(&shared, "A short code", content))
 }
 
 /// Takes one back.

@@ -138,6 +138,7 @@ impl Web {
                 get(|| file("text/javascript; charset=utf-8", speed::SCRIPT)),
             )
             .route("/invites", post(invites::make))
+            .route("/invites/short", post(invites::make_short))
             .route("/invites/withdraw", post(invites::withdraw))
             .route("/look/{token}", get(look::begin))
             .route("/deletions/{number}/cancel", post(machine::cancel))

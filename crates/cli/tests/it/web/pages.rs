@@ -76,6 +76,35 @@ fn an_invite_from_a_page_lets_a_machine_in() {
 }
 
 #[test]
+fn a_short_code_from_a_page_lets_a_machine_in_and_a_wrong_one_is_told_there() {
+    let place = Place::new("attic");
+    let mut browser = place.signed_in();
+    let token = browser.get("/settings").expect(200).token();
+    let fields = [("token", &*token), ("machine", "desk"), ("password", PASSWORD)];
+    let mut shown = || {
+        let shown = browser.post("/invites/short", &fields).expect(200).body;
+        let codes = shown.split("<code>").filter_map(|rest| rest.split_once("</code>"));
+        let is_code =
+            |text: &&str| text.len() == 11 && text.starts_with(|one: char| one.is_ascii_digit());
+        codes.map(|(text, _)| text).find(is_code).expect("a code").to_owned()
+    };
+    let server = format!("https://{}", place.server.address());
+    let pair = |code: &str| {
+        let machine = Machine::new().with_password(None);
+        let kit = machine.path("kit.txt");
+        machine.run(["pair", code, "-r", &server, "--write-kit", text(&kit)])
+    };
+    pair(&shown()).expect(0);
+    let wrong = match shown().strip_prefix('0') {
+        Some(rest) => format!("1{rest}"),
+        None => "000-000-000".to_owned(),
+    };
+    pair(&wrong).expect(13);
+    let overview = browser.get("/").expect(200).body;
+    assert!(overview.contains(">desk</bdi>") && overview.contains("a short code was typed wrong"));
+}
+
+#[test]
 fn a_link_shows_the_overview_and_nothing_else_until_its_token_is_revoked() {
     let place = Place::new("attic");
     place.ask_deletion();

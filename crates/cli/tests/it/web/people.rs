@@ -119,6 +119,7 @@ fn somebody_may_what_they_were_let_in_for_and_pages_offer_no_more() {
         (&*format!("{machine}/revoke"), &[][..]),
         (&format!("{machine}/retention"), &[("daily", "7")]),
         ("/invites", &[("machine", "desk")]),
+        ("/invites/short", &[("machine", "desk")]),
         ("/tokens", &[("name", "more"), ("scope", "administer")]),
         ("/people", &[("person", "ann"), ("what", "remove")]),
         ("/people/code", &[("name", "eve"), ("scope", "administer")]),

@@ -8,7 +8,7 @@ use crate::house::{Machine, small_tree, text};
 use crate::walk::{Walk, is_equipped, sorted};
 
 /// What has to be seen, in any order.
-const PAGES: [&str; 30] = [
+const PAGES: [&str; 31] = [
     "welcome",
     "setup",
     "setup-refused",
@@ -32,6 +32,7 @@ const PAGES: [&str; 30] = [
     "second-factor-secret",
     "token",
     "invite",
+    "short-code",
     "look",
     "own-password",
     "people",
