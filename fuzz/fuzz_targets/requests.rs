@@ -12,8 +12,9 @@ use bytes::Bytes;
 use holdall_format::{BlockName, RecordKind, SessionId};
 use holdall_fuzz::{Served, edited, id};
 use holdall_protocol::wire::{
-    Frames, LabVerb, OWN_REPOSITORY, PairRequest, RepositoryVerb, Route, encode_forget, encode_ids,
-    encode_new_repository, encode_probes, encode_session_request, encode_supersede,
+    ConfirmRequest, ExchangeRequest, Frames, LabVerb, OWN_REPOSITORY, PairRequest, RepositoryVerb,
+    Route, encode_forget, encode_ids, encode_new_repository, encode_probes, encode_session_request,
+    encode_supersede,
 };
 use holdall_protocol::{
     AdminToken, BlockProbe, FormerAccount, Invite, RecordQuery, Repository, SessionPurpose, tls,
@@ -74,13 +75,15 @@ impl World {
 
     /// To be let in once more, and as one whose account was lost; and what measures, but where that needs room
     /// on a disk.
-    fn others(&self, rights: &Rights) -> [(Route, Bytes); 4] {
+    fn others(&self, rights: &Rights) -> [(Route, Bytes); 6] {
         let pairing = || PairRequest::new(&rights.invite.secret, "desk");
         let machine = self.served.forge.machine;
         let former = FormerAccount { machine, repository: self.served.name.clone() };
         [
             (Route::Pair, pairing().encode()),
             (Route::Pair, pairing().again(&former).encode()),
+            (Route::BeginCode, ExchangeRequest::new([0x41; 33]).encode()),
+            (Route::ConfirmCode, ConfirmRequest::new([0; 32]).encode()),
             (Route::Lab(LabVerb::Take), Bytes::from_static(b"some bytes")),
             (Route::Lab(LabVerb::Give(1000)), Bytes::new()),
         ]

@@ -9,6 +9,7 @@ at their heads, not with the code that reads them. A line begins with the name o
 that it is for. Keys, ids and numbers are those that the targets know.
 """
 
+import base64
 import json
 import struct
 import sys
@@ -53,6 +54,11 @@ def text(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
+def base32(data: bytes) -> str:
+    """In lower case, without padding."""
+    return base64.b32encode(data).decode().lower().rstrip("=")
+
+
 def frames(*parts: bytes) -> bytes:
     """Each behind its length."""
     return b"".join(struct.pack("<I", len(part)) + part for part in parts)
@@ -67,6 +73,10 @@ def control() -> dict[str, bytes]:
     return {
         "pairing request": text(request),
         "pairing answer": text(answer),
+        "short code request": text({"message": base32(b"A" + b"\x58" * 32)}),
+        "short code answer": text({"message": base32(b"B" + b"\x58" * 32)}),
+        "short code confirmation": text({"confirmation": base32(b"\x04" * 32)}),
+        "sealed invite": text({"confirmation": base32(b"\x05" * 32), "invite": base32(b"\x06" * 60)}),
         "times": text(TIMES),
         "usage": text({name: number for number, name in enumerate(usage)}),
         "session request": text({"purpose": "backup", "parents": [hexes(4)]}),

@@ -11,9 +11,10 @@ use holdall_lab::net::Token;
 use holdall_lab::net::decoders::Message;
 use holdall_lab::report::Report;
 use holdall_protocol::wire::{
-    ErrorAnswer, PairAnswer, PairRequest, Route, ScrubGathering, WireError, decode_announced,
-    decode_block_page, decode_commit_answer, decode_deletion, decode_deletions, decode_description,
-    decode_fetched, decode_forget, decode_frames, decode_ids, decode_lab_taken, decode_lab_written,
+    CodeAnswer, CodeConfirmed, ConfirmRequest, ErrorAnswer, ExchangeRequest, PairAnswer,
+    PairRequest, Route, ScrubGathering, WireError, decode_announced, decode_block_page,
+    decode_commit_answer, decode_deletion, decode_deletions, decode_description, decode_fetched,
+    decode_forget, decode_frames, decode_ids, decode_lab_taken, decode_lab_written,
     decode_new_repository, decode_probes, decode_proofs, decode_pruned, decode_records,
     decode_session_answer, decode_session_request, decode_sparse, decode_supersede,
     decode_superseding, decode_times, decode_usage,
@@ -34,6 +35,10 @@ const WIRE: &[(&str, Taker)] = &[
     ("lab_report report", |bytes| Report::from_json(bytes).is_ok()),
     ("wire_control pairing request", is_pairing_request),
     ("wire_control pairing answer", |bytes| PairAnswer::decode(bytes).is_ok()),
+    ("wire_control short code request", |bytes| ExchangeRequest::decode(bytes).is_ok()),
+    ("wire_control short code answer", |bytes| CodeAnswer::decode(bytes).is_ok()),
+    ("wire_control short code confirmation", |bytes| ConfirmRequest::decode(bytes).is_ok()),
+    ("wire_control sealed invite", |bytes| CodeConfirmed::decode(bytes).is_ok()),
     ("wire_control times", |bytes| decode_times(bytes).is_ok()),
     ("wire_control usage", |bytes| decode_usage(bytes).is_ok()),
     ("wire_control session request", |bytes| decode_session_request(bytes).is_ok()),

@@ -152,7 +152,7 @@ pub(crate) struct ByInvite<'a> {
 pub(crate) fn pair(app: &App, by: &ByInvite<'_>) -> Result<Exit> {
     let invite = Invite::from_text(by.invite).map_err(|error| {
         Refusal::new(Exit::Usage, error.to_string())
-            .hint("it is the last line that `holdall invite` prints on the server, all of it")
+            .hint("it is the last line that `holdall invite` prints on the server, all of it; a short code has nine digits")
     })?;
     let again = by.again || (!by.new && lost_identity::is_meant_again(app, &invite)?);
     let kit = KitFile::of(app, by.kit_file, &invite, again)?;
