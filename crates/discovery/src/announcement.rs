@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// A server's announcement. It is taken back when dropped.
 pub struct Announcement {
     what: Announced,
-    responder: Responder,
+    /// `None` once it could not begin anew.
+    responder: Option<Responder>,
 }
 
 struct Responder {
@@ -41,27 +42,34 @@ impl Announcement {
     /// [`DiscoveryError::System`] if there can be no socket or thread for it. What else hinders it,
     /// [`Announcement::look`] tells.
     pub fn begin(what: Announced) -> Result<Self, DiscoveryError> {
-        let responder = Responder::begin(&what)?;
+        let responder = Some(Responder::begin(&what)?);
         Ok(Self { what, responder })
     }
 
     /// Looks after it, every few seconds; tells what went wrong, if something did.
     pub fn look(&mut self) -> Option<String> {
-        if self.responder.kept() > MOST_KEPT {
-            let began = Responder::begin(&self.what);
-            return Some(match began {
-                Ok(fresh) => {
-                    self.responder = fresh;
-                    "very many answers of multicast DNS were forgotten: someone may be flooding the network".into()
-                }
-                Err(error) => error.to_string(),
-            });
+        let responder = self.responder.as_ref()?;
+        if responder.kept() > MOST_KEPT {
+            return Some(self.begin_anew());
         }
-        let errors = self.responder.events.try_iter().filter_map(|event| match event {
+        let errors = responder.events.try_iter().filter_map(|event| match event {
             DaemonEvent::Error(error) => Some(error.to_string()),
             _ => None,
         });
         errors.last().map(|error| DiscoveryError::System(error).to_string())
+    }
+
+    fn begin_anew(&mut self) -> String {
+        // It says goodbye, which would take back what the next one says before.
+        self.responder = None;
+        match Responder::begin(&self.what) {
+            Ok(responder) => {
+                self.responder = Some(responder);
+                "very many answers of multicast DNS were forgotten: someone may be flooding the network"
+                    .to_owned()
+            }
+            Err(error) => format!("no longer announced on the network: {error}"),
+        }
     }
 }
 
@@ -69,7 +77,6 @@ impl Responder {
     fn begin(what: &Announced) -> Result<Self, DiscoveryError> {
         let daemon = ServiceDaemon::new().map_err(failed)?;
         let events = daemon.monitor().map_err(failed)?;
-        // Its own names and addresses are nobody else's to answer for.
         let responder = Self { daemon, events };
         let service = service(what).map_err(failed)?;
         if what.listen.is_ipv4() {

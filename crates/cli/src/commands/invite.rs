@@ -25,7 +25,6 @@ use crate::terminal::output::{local_time, plain, rfc3339};
 Example: holdall invite --name laptop
          holdall invite --for laptop      (for the computer that replaces it)
          holdall invite --name web01 --valid-for 7d
-         holdall invite --short           (nine digits to type, for a machine that finds this server)
          holdall invite --short           (nine digits to type, in the same network)
 
 The invite is the last line printed. It lets one machine in, once, within ten minutes or what --valid-for says; this \

@@ -35,9 +35,9 @@ pub(crate) use kit_file::NamedKit;
 /// Pairs this machine with a server, by an invite or a short code of its administrator
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Examples: holdall pair                              (lists the servers found, and asks for the invite or short code)
+Examples: holdall pair                              (lists servers, asks for invite or code)
           holdall pair - --write-kit kit.txt        (asks, too, or takes it from a pipe)
-          holdall pair -r https://attic             (asks for the short code of a server that is not found)
+          holdall pair -r https://attic             (the server that a short code is for)
           holdall pair --again                      (the server was set up anew)
           holdall pair --default -r https://attic   (a paired repository becomes the default one)
           holdall pair --kit kit.txt                (on a new computer, to restore)
