@@ -16,7 +16,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// # Errors
 /// [`DiscoveryError::System`] if there can be no socket or thread for it; [`DiscoveryError::Interrupted`] once
 /// `should_end` says so.
-#[expect(clippy::disallowed_methods, reason = "it waits for so long by the clock")]
 pub fn find_servers(
     patience: Duration,
     should_end: impl Fn() -> bool,

@@ -92,8 +92,8 @@ fn names(
 /// Secret: has no `Debug` and no `Clone`.
 pub struct Agreed {
     transcript: Vec<u8>,
-    by_machine: hmac::Key,
-    by_server: hmac::Key,
+    by_machine: Zeroizing<[u8; 32]>,
+    by_server: Zeroizing<[u8; 32]>,
     sealing: Zeroizing<[u8; 32]>,
 }
 
@@ -105,12 +105,11 @@ impl Agreed {
         answer: &ExchangeMessage,
     ) -> Self {
         let derived = |purpose| Zeroizing::new(blake3::derive_key(purpose, key));
-        let confirming = |purpose| hmac::Key::new(hmac::HMAC_SHA256, &derived(purpose)[..]);
         let parts = [&machine.as_bytes()[..], server.as_bytes(), message, answer];
         Self {
             transcript: parts.concat(),
-            by_machine: confirming("holdall v1 short code, the machine confirms"),
-            by_server: confirming("holdall v1 short code, the server confirms"),
+            by_machine: derived("holdall v1 short code, the machine confirms"),
+            by_server: derived("holdall v1 short code, the server confirms"),
             sealing: derived("holdall v1 short code, the invite"),
         }
     }
@@ -124,7 +123,7 @@ impl Agreed {
     ///
     /// Untrusted: compared in constant time.
     pub fn is_confirmed_by_machine(&self, confirmation: &Confirmation) -> bool {
-        hmac::verify(&self.by_machine, &self.transcript, confirmation).is_ok()
+        is_confirmed(&self.by_machine, &self.transcript, confirmation)
     }
 
     /// What the server confirms with, once the machine has.
@@ -136,7 +135,7 @@ impl Agreed {
     ///
     /// Untrusted: compared in constant time.
     pub fn is_confirmed_by_server(&self, confirmation: &Confirmation) -> bool {
-        hmac::verify(&self.by_server, &self.transcript, confirmation).is_ok()
+        is_confirmed(&self.by_server, &self.transcript, confirmation)
     }
 
     /// The invite, for the other end alone. At most once: the nonce is fixed.
@@ -173,9 +172,14 @@ fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-fn confirm(key: &hmac::Key, transcript: &[u8]) -> Confirmation {
+fn is_confirmed(key: &[u8; 32], transcript: &[u8], confirmation: &Confirmation) -> bool {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, key);
+    hmac::verify(&key, transcript, confirmation).is_ok()
+}
+
+fn confirm(key: &[u8; 32], transcript: &[u8]) -> Confirmation {
     let mut confirmation = [0; CONFIRMATION_BYTES];
-    let tag = hmac::sign(key, transcript);
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), transcript);
     confirmation.iter_mut().zip(tag.as_ref()).for_each(|(to, from)| *to = *from);
     confirmation
 }
