@@ -33,6 +33,19 @@ pub struct Disk {
 }
 
 impl Disk {
+    /// The disk that the kernel calls `name`, by `/sys` below `root`; `None` if there is none.
+    #[must_use]
+    pub fn named(root: &Path, name: &str) -> Option<Self> {
+        let folder = root.join("sys/class/block").join(name).canonicalize().ok()?;
+        Some(Self::read(&folder, name.to_owned()))
+    }
+
+    /// What keeps it from what it could do, in a sentence.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        self.bus.note(&self.name)
+    }
+
     /// Reads what `folder`, a canonical path in `/sys`, tells.
     pub(super) fn read(folder: &Path, name: String) -> Self {
         let number = |file| value(&folder.join(file))?.parse::<u64>().ok();

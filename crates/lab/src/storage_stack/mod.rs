@@ -87,7 +87,7 @@ impl StorageStack {
 
     /// What keeps a disk from what it could do, a sentence each.
     pub fn notes(&self) -> Vec<String> {
-        let of_disks = self.disks.iter().filter_map(|disk| disk.bus.note(&disk.name));
+        let of_disks = self.disks.iter().filter_map(Disk::note);
         of_disks.chain(self.file_system.note()).collect()
     }
 }
