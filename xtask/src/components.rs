@@ -13,7 +13,7 @@ struct Component {
     package: &'static str,
 }
 
-const COMPONENTS: [Component; 37] = [
+const COMPONENTS: [Component; 38] = [
     Component { program: "setfattr", package: "attr" },
     Component { program: "setfacl", package: "acl" },
     Component { program: "setcap", package: "libcap2-bin" },
@@ -21,6 +21,8 @@ const COMPONENTS: [Component; 37] = [
     Component { program: "podman", package: "podman" },
     Component { program: "runc", package: "runc" },
     Component { program: "mkfs.btrfs", package: "btrfs-progs" },
+    Component { program: "mkfs.xfs", package: "xfsprogs" },
+    Component { program: "sfdisk", package: "fdisk" },
     Component { program: "time", package: "time" },
     Component { program: "git", package: "git" },
     Component { program: "faketime", package: "faketime" },

@@ -22,6 +22,7 @@ const METER: &str = "holdall-meter";
 const PAGES: &str = "holdall-pages";
 const LAB: &str = "holdall-lab";
 const DIAGNOSIS: &str = "holdall-diagnosis";
+const DISKS: &str = "holdall-disks";
 const STATE: &str = "holdall-state";
 const BROWSE: &str = "holdall-browse";
 const AGENT: &str = "holdall-agent";
@@ -35,13 +36,14 @@ const TESTKIT: &str = "holdall-testkit";
 /// Measures what is built, and is no part of it.
 const BENCH: &str = "holdall-bench";
 
-const PRODUCT: [&str; 20] = [
-    FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, PAGES, LAB, DIAGNOSIS, STATE,
+const PRODUCT: [&str; 21] = [
+    FORMAT, CRYPTO, TREE, PROTOCOL, REPOSITORY, ENGINE, METER, PAGES, LAB, DIAGNOSIS, DISKS, STATE,
     BROWSE, AGENT, IMPORT, MOUNT, DISCOVERY, SERVER, CLI, SYS, TESTKIT,
 ];
 
 /// Crates that work without keys, over any number of steps.
-const KEYLESS: [&str; 8] = [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB, AGENT, DISCOVERY];
+const KEYLESS: [&str; 9] =
+    [SERVER, REPOSITORY, PROTOCOL, METER, PAGES, LAB, AGENT, DISCOVERY, DISKS];
 /// Crates that hold keys or names.
 const KEYED: [&str; 8] = [CRYPTO, TREE, ENGINE, DIAGNOSIS, STATE, BROWSE, IMPORT, MOUNT];
 
@@ -55,11 +57,11 @@ fn dependents(package: &str) -> &'static [&'static str] {
         REPOSITORY => &[SERVER, ENGINE, STATE, CLI],
         METER => &[PROTOCOL, REPOSITORY, ENGINE, LAB, DIAGNOSIS, STATE, BROWSE, SERVER, CLI],
         PAGES => &[LAB, ENGINE, BROWSE, SERVER, CLI],
-        LAB => &[DIAGNOSIS, STATE, SERVER, CLI],
+        LAB => &[DIAGNOSIS, DISKS, STATE, SERVER, CLI],
         ENGINE => &[DIAGNOSIS, STATE, BROWSE, IMPORT, MOUNT, CLI],
         DIAGNOSIS => &[STATE, CLI],
         AGENT => &[STATE, CLI],
-        STATE | BROWSE | IMPORT | MOUNT | DISCOVERY | SERVER => &[CLI],
+        DISKS | STATE | BROWSE | IMPORT | MOUNT | DISCOVERY | SERVER => &[CLI],
         TESTKIT => &[BENCH],
         _ => &[],
     }
