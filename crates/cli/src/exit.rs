@@ -6,6 +6,7 @@
 use std::io::ErrorKind;
 
 use holdall_crypto::CryptoError;
+use holdall_disks::{DiskError, Reason};
 use holdall_engine::EngineError;
 use holdall_format::{OneLine, WrappingKind};
 use holdall_lab::LabError;
@@ -122,6 +123,9 @@ pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
         if let Some(error) = cause.downcast_ref::<LabError>() {
             return of_lab(error);
         }
+        if let Some(error) = cause.downcast_ref::<DiskError>() {
+            return of_disk(error);
+        }
     }
     Exit::Failed
 }
@@ -160,6 +164,14 @@ fn of_lab(error: &LabError) -> Exit {
     }
 }
 
+fn of_disk(error: &DiskError) -> Exit {
+    match error {
+        DiskError::NoDevice { .. } | DiskError::Label { .. } => Exit::Usage,
+        error if error.is_interrupted() => Exit::Interrupted,
+        _ => Exit::Failed,
+    }
+}
+
 fn of_crypto(error: &CryptoError) -> Exit {
     match error {
         CryptoError::WrongKey
@@ -182,6 +194,9 @@ pub(crate) fn hint_of(error: &anyhow::Error, known: &KnownNames) -> Option<Strin
     }
     if let Some(StateError::Gone(gone)) = state_error(error) {
         return (gone.reason == NOT_THERE).then(|| GO_ON.to_owned());
+    }
+    if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref()) {
+        return of_disk_cause(error);
     }
     if let Some(hint) = hint_of_cause(error) {
         return Some(hint.to_owned());
@@ -206,6 +221,39 @@ pub(crate) fn hint_of(error: &anyhow::Error, known: &KnownNames) -> Option<Strin
              -r https://NEW-ADDRESS:7443/NAME"
         }
         Exit::Damage => "`holdall check --verify all` finds out what is affected",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}
+
+/// What helps against a disk that is not taken, or not done.
+fn of_disk_cause(error: &DiskError) -> Option<String> {
+    let hint = match error {
+        DiskError::NotThere { .. } | DiskError::NoDevice { .. } => {
+            "`holdall disk list` shows the disks, and by which names"
+        }
+        DiskError::Refused { reasons, .. } => match &reasons[..] {
+            [Reason::Partition { of }] => {
+                return Some(format!(
+                    "a disk is taken as a whole: if all of it is meant, /dev/{of}"
+                ));
+            }
+            [Reason::System { .. }, ..] => "`holdall disk list` shows which disks are free",
+            [Reason::Kernel, ..] => {
+                "see what has it: a container or another user's mounts (`lsblk`, `fuser -v`), or a pool of ZFS"
+            }
+            _ => {
+                "`holdall disk list` shows which disks are free; if it is this one, end first what uses it (`umount`, \
+                 `swapoff`)"
+            }
+        },
+        DiskError::Locked { .. } => "try again in a moment",
+        DiskError::Changed { .. } => "look with `holdall disk list` which disk is which now",
+        DiskError::Label { .. } => "name another with --label",
+        DiskError::Missing { package, .. } => {
+            return Some(format!("on Debian: `sudo apt-get install {package}`"));
+        }
+        DiskError::HalfDone { cause, .. } => return of_disk_cause(cause),
         _ => return None,
     };
     Some(hint.to_owned())

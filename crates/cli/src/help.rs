@@ -17,6 +17,7 @@ const WITHOUT_REPOSITORY: [&[&str]; 17] = [
     &["invite"],
     &["discover"],
     &["admin"],
+    &["disk"],
     &["config", "generate"],
     &["config", "validate"],
     &["completions"],

@@ -26,6 +26,7 @@ use crate::computer::Computer;
 use crate::content::{Content, is_written, signatures};
 use crate::error::{DiskError, failed};
 use crate::identity::Identity;
+use crate::program::{SETTLE, UDEVADM};
 use crate::refusal::{Reason, reasons};
 
 /// Where the kernel's views are.
@@ -64,18 +65,15 @@ impl Candidate {
     /// Takes it for this process alone, until the claim is dropped.
     ///
     /// # Errors
-    /// [`DiskError::Busy`] and [`DiskError::Locked`] if something else has it; [`DiskError::Changed`] if it is another
+    /// [`DiskError::Refused`] and [`DiskError::Locked`] if something else has it; [`DiskError::Changed`] if it is another
     /// disk by now; else what the system says.
     pub fn claim(self) -> Result<Claim, DiskError> {
         let Self { identity } = self;
-        let path = Path::new("/dev").join(&identity.name);
-        let flags = i32::try_from((OFlags::EXCL | OFlags::NOFOLLOW).bits()).unwrap_or_default();
-        let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&path);
-        let file = opened.map_err(|error| match error.raw_os_error() {
-            Some(code) if code == Errno::BUSY.raw_os_error() => {
-                DiskError::Busy { name: identity.name.clone() }
-            }
-            _ => failed(format!("opening {}", path.display()))(error),
+        // Of a disk that was plugged in just now, udev may still look at what is on it.
+        let _ = UDEVADM.run(&["settle", SETTLE], "", None);
+        let file = open_alone(&identity.name, true).map_err(|error| match is_busy(&error) {
+            true => refused(&identity.name, vec![Reason::Kernel]),
+            false => failed(format!("opening /dev/{}", identity.name))(error),
         })?;
         // udev leaves a device alone that is locked (systemd.io/BLOCK_DEVICE_LOCKING).
         let locked = Held::exclusive(file).map_err(failed("locking the disk"))?;
@@ -184,6 +182,23 @@ fn unchanged(identity: &Identity) -> Result<(), DiskError> {
         true => Ok(()),
         false => Err(DiskError::Changed { was: Box::new(identity.clone()), is: is.map(Box::new) }),
     }
+}
+
+/// Opens a disk so that the kernel refuses any other who wants it alone, and refuses this where another has it.
+fn open_alone(name: &str, to_write: bool) -> io::Result<File> {
+    let flags = i32::try_from((OFlags::EXCL | OFlags::NOFOLLOW).bits()).unwrap_or_default();
+    let path = Path::new("/dev").join(name);
+    OpenOptions::new().read(true).write(to_write).custom_flags(flags).open(path)
+}
+
+fn is_busy(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::BUSY.raw_os_error())
+}
+
+/// Whether the kernel says that a disk, or a part of it, is in use, also by what this process does not see; never to a
+/// user who may not read it.
+pub(crate) fn is_in_use(name: &str) -> bool {
+    open_alone(name, false).is_err_and(|error| is_busy(&error))
 }
 
 /// This computer, as it is now.

@@ -15,6 +15,8 @@ pub(crate) const END_BYTES: u64 = 1 << 20;
 /// Between them it is looked at in so many places, of so many bytes each: a disk whose table was removed may still be full.
 const PLACES: u64 = 64;
 const PLACE_BYTES: u64 = 64 << 10;
+/// The table for programs that do not know GPT, which a disk with GPT has beside it.
+const PROTECTIVE: &str = "PMBR";
 /// More signatures than any device has; what follows is left out.
 const MAX_SIGNATURES: usize = 64;
 
@@ -95,7 +97,7 @@ fn parsed(json: &str) -> Vec<Signature> {
         let kind = short(&signature.kind).unwrap_or_default();
         let label = signature.label.as_deref().and_then(short);
         let signature = Signature { kind, label };
-        if !found.contains(&signature) {
+        if signature.kind != PROTECTIVE && !found.contains(&signature) {
             found.push(signature);
         }
     }
@@ -135,6 +137,7 @@ mod tests {
         let json = r#"{"signatures": [
             {"device":"sdb","offset":"0x200","type":"gpt","uuid":null,"label":null},
             {"device":"sdb","offset":"0x3f","type":"gpt","uuid":null,"label":null},
+            {"device":"sdb","offset":"0x1fe","type":"PMBR","uuid":null,"label":null},
             {"device":"sdb","offset":"0x438","type":"ext4","uuid":"1","label":"photos"}]}"#;
         let words: Vec<_> = parsed(json).iter().map(Signature::words).collect();
         assert_eq!(words, ["gpt", "ext4 \"photos\""]);

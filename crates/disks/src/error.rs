@@ -34,14 +34,6 @@ pub enum DiskError {
         /// Why; at least one.
         reasons: Vec<Reason>,
     },
-    /// Something that the kernel knows, and this process does not see, has the disk. Nothing was changed.
-    #[error(
-        "{name} is refused: it is in use, as the kernel says, and by what is not seen from here"
-    )]
-    Busy {
-        /// The disk.
-        name: String,
-    },
     /// Another program has locked the disk, as udev does while it looks at it. Nothing was changed.
     #[error("{name} is locked by another program, which may be looking at it just now")]
     Locked {

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use holdall_lab::storage_stack::Disk;
+use holdall_meter::size;
 use holdall_sys::DeviceNumber;
 use serde::Serialize;
 
@@ -52,17 +53,6 @@ impl Identity {
             file: value(&folder.join("loop/backing_file")),
         })
     }
-
-    /// How many bytes it has, as the label on it says: `2.0 TB`.
-    fn size(&self) -> String {
-        const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-        let bytes = self.size_bytes as f64;
-        let unit = UNITS.iter().find(|(unit, _)| bytes >= *unit);
-        match unit {
-            Some((unit, name)) => format!("{:.1} {name}", bytes / unit),
-            None => format!("{bytes} bytes"),
-        }
-    }
 }
 
 impl Display for Identity {
@@ -77,7 +67,7 @@ impl Display for Identity {
             Some(serial) => write!(to, ", serial number {serial}")?,
             None => write!(to, ", no serial number told")?,
         }
-        write!(to, ", {} ({} bytes)", self.size(), self.size_bytes)
+        write!(to, ", {} ({} bytes)", size(self.size_bytes), self.size_bytes)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use holdall_lab::storage_stack::Disk;
 use holdall_sys::mounts::Mounts;
 
+use crate::claim::is_in_use;
 use crate::computer::{BlockDevice, Computer};
 use crate::content::{Signature, signatures};
 use crate::error::{DiskError, failed};
@@ -45,7 +46,11 @@ pub struct Part {
 /// What the system says of the list of its devices.
 pub fn list() -> Result<Vec<Listed>, DiskError> {
     let mounts = Mounts::read().map_err(failed("reading what is mounted"))?;
-    read(Path::new("/"), &mounts, &|name| signatures(name).unwrap_or_default())
+    let mut listed = read(Path::new("/"), &mounts, &|name| signatures(name).unwrap_or_default())?;
+    for disk in listed.iter_mut().filter(|disk| disk.refused.is_empty()) {
+        disk.refused.extend(is_in_use(&disk.identity.name).then_some(Reason::Kernel));
+    }
+    Ok(listed)
 }
 
 /// The same below a root; `look` finds the signatures on a device that udev knows nothing of.

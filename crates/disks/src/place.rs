@@ -11,11 +11,11 @@ use crate::claim::{Claim, computer};
 use crate::computer::BlockDevice;
 use crate::content::signatures;
 use crate::error::{DiskError, failed};
-use crate::label::Label;
+use crate::label::{FileSystem, Label};
 use crate::prepare::{Formatted, Plan};
 use crate::program::{MOUNT, SYSTEMCTL};
 use crate::read::udev;
-use crate::unit::{MARK, Unit};
+use crate::unit::{MARK, OPTIONS, Unit};
 
 /// Disks are mounted below it.
 const PLACES: &str = "/srv";
@@ -27,8 +27,6 @@ const SYSTEMD: &str = "/run/systemd/system";
 const DATA: &str = "holdall";
 /// Whom the server's service runs as (`packaging/holdall.sysusers`).
 const SERVICE_USER: &[u8] = b"holdall";
-/// How a disk is mounted that has nothing but what a server keeps.
-const OPTIONS: &str = "noatime,nodev,nosuid,noexec";
 
 /// A disk that is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +41,17 @@ pub struct Placed {
     pub unit: Unit,
     /// Whether systemd has it; else the disk is mounted until the next start.
     pub is_permanent: bool,
+}
+
+impl Placed {
+    /// The line by which `/etc/fstab` has it mounted at each start that finds the disk.
+    #[must_use]
+    pub fn fstab_line(&self, formatted: &Formatted, file_system: FileSystem) -> String {
+        let (point, kind) = (self.point.display(), file_system.name());
+        // The others have nothing to be checked at the start.
+        let pass = if file_system == FileSystem::Ext4 { 2 } else { 0 };
+        format!("UUID={} {point} {kind} nofail,{OPTIONS} 0 {pass}", formatted.uuid)
+    }
 }
 
 /// Where a disk of that label is mounted.

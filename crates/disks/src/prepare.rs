@@ -12,11 +12,8 @@ use crate::claim::{Claim, Shared, computer, number_of};
 use crate::content::END_BYTES;
 use crate::error::{DiskError, failed};
 use crate::label::{FileSystem, Label};
-use crate::program::{BLKID, PARTX, SFDISK, UDEVADM, WIPEFS};
+use crate::program::{BLKID, PARTX, SETTLE, SFDISK, UDEVADM, WIPEFS};
 use crate::read::short;
-
-/// How long udev may take to find out what is on the disk now, in the words of its own option.
-const SETTLE: &str = "--timeout=20";
 
 /// What a disk is to get.
 #[derive(Debug, Clone, PartialEq, Eq)]

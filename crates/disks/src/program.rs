@@ -23,6 +23,9 @@ const MAX_SAID_CHARS: usize = 300;
 /// How long one may take that only looks.
 pub(crate) const LOOK: Duration = Duration::from_secs(20);
 
+/// How long udev may take to find out what is on a disk, in the words of its own option.
+pub(crate) const SETTLE: &str = "--timeout=20";
+
 /// A program of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Program {

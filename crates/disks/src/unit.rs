@@ -3,6 +3,9 @@
 /// By this a unit of ours is known again.
 pub(crate) const MARK: &str = "# Written by `holdall disk prepare`.";
 
+/// How a disk is mounted that has nothing but what a server keeps.
+pub(crate) const OPTIONS: &str = "noatime,nodev,nosuid,noexec";
+
 /// A unit that mounts a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
@@ -29,7 +32,7 @@ impl Unit {
              What={device}\n\
              Where={point}\n\
              Type={kind}\n\
-             Options=nofail,noatime,nodev,nosuid,noexec\n\
+             Options=nofail,{OPTIONS}\n\
              \n\
              [Install]\n\
              WantedBy={started_with}\n"

@@ -11,6 +11,7 @@ mod config;
 mod copy;
 mod diff;
 mod discover;
+mod disk;
 mod dump;
 mod erase;
 mod find;
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     Prune(prune::Args),
     Compact(compact::Args),
     Erase(erase::Args),
+    Disk(disk::Args),
     Lab(lab::Args),
     Config(config::Args),
     Completions(completions::Args),
@@ -94,6 +96,7 @@ impl Command {
             | Self::Invite(_)
             | Self::Discover(_)
             | Self::Admin(_)
+            | Self::Disk(_)
             | Self::Completions(_)
             | Self::Man(_)
             | Self::Version(_) => false,
@@ -141,6 +144,7 @@ impl Command {
             Self::History(args) => history::run(&args, app),
             Self::Restore(args) => restore::run(*args, app),
             Self::Erase(args) => erase::run(&args, app),
+            Self::Disk(args) => disk::run(&args, app),
             Self::Dump(args) => dump::run(&args, app),
             Self::Browse(args) => browse::run(&args, app),
             Self::Mount(args) => mount::run(&args, app),

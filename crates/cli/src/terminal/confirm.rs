@@ -1,4 +1,4 @@
-//! A question that yes or no answers, or a line.
+//! Questions at the terminal.
 
 use std::io::{self, IsTerminal};
 
@@ -18,18 +18,18 @@ pub(crate) fn confirm(
     interrupt: &Interrupt,
     question: &str,
 ) -> Result<Option<bool>> {
-    let answer = ask_line(output, interrupt, question)?;
-    Ok(answer.map(|answer| match answer.trim().chars().next() {
+    let Some(answer) = ask(output, interrupt, question)? else { return Ok(None) };
+    Ok(Some(match answer.chars().next() {
         Some(letter) => letter.eq_ignore_ascii_case(&'y'),
         None => question.contains("[Y/"),
     }))
 }
 
-/// Asks at the terminal for a line, which is shown as it is typed. `None` as for [`confirm`].
+/// Asks at the terminal for a line; gives it without the blanks around it. `None` as above.
 ///
 /// # Errors
-/// As for [`confirm`].
-pub(crate) fn ask_line(
+/// As above.
+pub(crate) fn ask(
     output: &Output,
     interrupt: &Interrupt,
     question: &str,
@@ -40,5 +40,5 @@ pub(crate) fn ask_line(
     to_stderr_unended(OneLine(question));
     let mut answer = String::new();
     interrupt.while_waiting(|| Ok(io::stdin().read_line(&mut answer)?))?;
-    Ok(Some(answer))
+    Ok(Some(answer.trim().to_owned()))
 }

@@ -39,6 +39,7 @@ mod deleting_guards;
 mod deleting_meanwhile;
 mod directory;
 mod discovering;
+mod disks;
 mod drills;
 mod drips;
 mod edits;

@@ -64,6 +64,8 @@ pub enum Reason {
         /// The kind of file system.
         kind: String,
     },
+    /// The kernel refuses it to this process, and does not say for what.
+    Kernel,
     /// A loop device shows it.
     Loop {
         /// What is shown.
@@ -91,6 +93,9 @@ impl Display for Reason {
             }
             Self::Pool { device, kind } => {
                 write!(to, "{device} belongs to a {kind} that is in use")
+            }
+            Self::Kernel => {
+                write!(to, "it is in use, as the kernel says, by what is not seen from here")
             }
             Self::Loop { device, by } => write!(to, "{by} shows what is on {device}"),
         }

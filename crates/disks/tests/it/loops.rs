@@ -1,21 +1,21 @@
 //! Loop devices that tests use as disks.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use holdall_testkit::is_there;
+use holdall_testkit::LoopDisk;
 use tempfile::TempDir;
 
 /// What old content of a disk is made of.
 pub(crate) const OLD: &[u8; 16] = b"what was before.";
 
-/// A loop device on an image of its own, for as long as this lives.
+/// A loop device on an image in a folder of its own, for as long as this lives.
 pub(crate) struct Loop {
+    disk: LoopDisk,
     folder: TempDir,
-    device: PathBuf,
 }
 
 impl Loop {
@@ -26,18 +26,15 @@ impl Loop {
 
     /// The same with more options of `losetup`.
     pub(crate) fn with_options(bytes: u64, options: &[&str]) -> Option<Self> {
-        let is_root = holdall_sys::users::effective_uid() == 0;
-        is_there("root, as who alone makes loop devices", is_root).then_some(())?;
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        File::create(folder.path().join("image")).unwrap().set_len(bytes).unwrap();
-        let device = attach(&folder.path().join("image"), options)?;
-        Some(Self { folder, device })
+        let disk = LoopDisk::new(&folder.path().join("image"), bytes, options).unwrap()?;
+        Some(Self { disk, folder })
     }
 
     /// One that is full of what was before.
     pub(crate) fn full(bytes: u64) -> Option<Self> {
         let made = Self::new(bytes)?;
-        let image = made.image();
+        let image = made.image().unwrap();
         let old = OLD.repeat(1 << 16);
         for at in (0..bytes).step_by(old.len()) {
             let length = old.len().min((bytes - at) as usize);
@@ -47,38 +44,20 @@ impl Loop {
         Some(made)
     }
 
-    pub(crate) fn device(&self) -> &Path {
-        &self.device
-    }
-
-    /// The kernel's name.
-    pub(crate) fn name(&self) -> String {
-        self.device.file_name().unwrap().to_string_lossy().into_owned()
-    }
-
-    /// The image that it shows.
-    pub(crate) fn image(&self) -> File {
-        let path = self.image_path();
-        File::options().read(true).write(true).open(path).unwrap()
-    }
-
-    pub(crate) fn image_path(&self) -> PathBuf {
-        self.folder.path().join("image")
-    }
-
+    /// A place beside the image.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Puts another image into its place, as one who changes disks does.
     pub(crate) fn swap_for(&self, image: &Path) {
-        succeed(&["losetup", "-d", text(&self.device)]);
-        succeed(&["losetup", "-P", text(&self.device), text(image)]);
+        succeed(&["losetup", "-d", text(self.device())]);
+        succeed(&["losetup", "-P", text(self.device()), text(image)]);
     }
 
     /// Whether what was before can be found anywhere.
     pub(crate) fn has_old(&self) -> bool {
-        let image = self.image();
+        let image = self.image().unwrap();
         let length = image.metadata().unwrap().len();
         let mut piece = vec![0; 1 << 20];
         (0..length).step_by(piece.len()).any(|at| {
@@ -89,18 +68,12 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", text(&self.device)]).output();
-    }
-}
+impl Deref for Loop {
+    type Target = LoopDisk;
 
-fn attach(image: &Path, options: &[&str]) -> Option<PathBuf> {
-    let mut command = Command::new("losetup");
-    command.args(["--find", "--show", "-P"]).args(options).arg(image);
-    let output = command.output().unwrap();
-    is_there("loop devices", output.status.success()).then_some(())?;
-    Some(PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()))
+    fn deref(&self) -> &LoopDisk {
+        &self.disk
+    }
 }
 
 /// A mount that lasts as long as this.

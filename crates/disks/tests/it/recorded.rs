@@ -96,7 +96,7 @@ fn a_disk_is_listed_with_how_it_is_connected_and_what_udev_knows() {
     let disk = &listed[1];
     assert_eq!(
         disk.identity.to_string(),
-        "sdb, Disk, serial number AB12, 2.0 TB (2000398934016 bytes)"
+        "sdb, Disk, serial number AB12, 2.00 TB (2000398934016 bytes)"
     );
     assert_eq!(disk.identity.sequence, Some(17));
     assert_eq!(disk.parts[0].content.as_ref().unwrap().words(), "ext4 \"photos\"");

@@ -14,7 +14,7 @@ use crate::exit::{Exit, Refusal};
 use crate::opening::create::check_kit_file;
 use crate::opening::open::{Patience, Where};
 use crate::secrets::password;
-use crate::terminal::confirm::ask_line;
+use crate::terminal::confirm::ask;
 
 const NAME_IT: &str = "name the server, and type the code again: `holdall pair -r https://HOST` (the code is not spent yet)";
 
@@ -91,7 +91,7 @@ fn choose(app: &App) -> Result<Option<Vec<String>>> {
 fn asked(app: &App, servers: &[&FoundServer]) -> Result<Option<Vec<String>>> {
     let count = servers.len();
     let question = format!("which one, 1 to {count} (Enter if you have an invite)? ");
-    let Some(answer) = ask_line(&app.output, &app.interrupt, &question)? else { return Ok(None) };
+    let Some(answer) = ask(&app.output, &app.interrupt, &question)? else { return Ok(None) };
     let answer = answer.trim();
     if answer.is_empty() {
         return Ok(None);
