@@ -23,6 +23,8 @@ mod indexed;
 #[cfg(feature = "restic")]
 mod node;
 #[cfg(feature = "restic")]
+mod nodes;
+#[cfg(feature = "restic")]
 mod repository;
 #[cfg(feature = "restic")]
 mod tree;

@@ -3,17 +3,16 @@
 //! Each folder is a blob with its nodes; folders with the same id are the same with everything below them.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use holdall_engine::{EngineError, Entries, EntryKind, ForeignTree, Found, FoundContent, PathKey};
-use rustic_core::repofile::{Node, Tree};
-use rustic_core::{Id, RusticError, TreeId};
+use rustic_core::repofile::Node;
+use rustic_core::{Id, TreeId};
 
 use crate::content::Content;
-use crate::indexed::{Indexed, reason};
+use crate::indexed::Indexed;
 use crate::node;
+use crate::nodes::Nodes;
 
 /// The most folders within each other: paths have 64 KiB, and each takes memory while it is walked.
 const MAX_DEPTH: usize = 4096;
@@ -40,21 +39,25 @@ impl ResticTree {
         Self { repository, root: id(root), base: base.map(id) }
     }
 
-    fn tree(&self, id: &TreeId) -> Result<Tree, Box<RusticError>> {
-        self.repository.get_tree(id)
-    }
-
-    /// Reads a folder. What the earlier snapshot has there is only of use, and nothing without it is wrong.
+    /// Reads a folder, and names what of it is not understood. What the earlier snapshot has there is only of use, and
+    /// nothing without it is wrong.
     fn folder(
         &self,
+        entries: &mut Entries<'_>,
         path: PathKey,
         id: &TreeId,
         before: Option<&TreeId>,
-    ) -> Result<Folder, Box<RusticError>> {
-        let mut nodes: Vec<_> = named(self.tree(id)?).collect();
+    ) -> Result<Folder, String> {
+        let Nodes { mut nodes, left_out } = Nodes::read(&self.repository, id)?;
+        for (name, reason) in left_out {
+            match path.child(&name) {
+                Ok(path) => entries.problem(&path, format!("not imported: {reason}")),
+                Err(_) => not_named(entries, &path, &name, &reason),
+            }
+        }
         nodes.sort_by(|(left, _), (right, _)| right.cmp(left));
-        let before = before.and_then(|id| self.tree(id).ok());
-        let before = before.map(|tree| named(tree).collect()).unwrap_or_default();
+        let before = before.and_then(|id| Nodes::read(&self.repository, id).ok());
+        let before = before.map(|before| before.nodes.into_iter().collect()).unwrap_or_default();
         Ok(Folder { path, nodes, before })
     }
 
@@ -82,10 +85,10 @@ impl ResticTree {
         entries.put(path.clone(), Found { entry, attributes, linked, content })?;
         let Some(subtree) = node.subtree.filter(|_| node.is_dir()) else { return Ok(None) };
         let before = before.and_then(|before| before.subtree);
-        match self.folder(path.clone(), &subtree, before.as_ref()) {
+        match self.folder(entries, path.clone(), &subtree, before.as_ref()) {
             Ok(folder) => Ok(Some(folder)),
-            Err(error) => {
-                let what = format!("what is in it is not imported: {}", reason(&error));
+            Err(reason) => {
+                let what = format!("what is in it is not imported: {reason}");
                 entries.problem(&path, what);
                 Ok(None)
             }
@@ -95,8 +98,8 @@ impl ResticTree {
 
 impl ForeignTree for ResticTree {
     fn walk(&mut self, entries: &mut Entries<'_>) -> Result<(), EngineError> {
-        let root = self.folder(PathKey::root(), &self.root, self.base.as_ref());
-        let root = root.map_err(|error| EngineError::damaged("its tree", reason(&error)))?;
+        let root = self.folder(entries, PathKey::root(), &self.root, self.base.as_ref());
+        let root = root.map_err(|reason| EngineError::damaged("its tree", reason))?;
         let mut folders = vec![root];
         while let Some(folder) = folders.last_mut() {
             let Some((name, node)) = folder.nodes.pop() else {
@@ -106,9 +109,7 @@ impl ForeignTree for ResticTree {
             let path = match folder.path.child(&name) {
                 Ok(path) => path,
                 Err(error) => {
-                    let name = String::from_utf8_lossy(&name);
-                    entries
-                        .problem(&folder.path, format!("{name:?} in it is not imported: {error}"));
+                    not_named(entries, &folder.path, &name, &error.to_string());
                     continue;
                 }
             };
@@ -127,8 +128,8 @@ impl ForeignTree for ResticTree {
     }
 }
 
-/// Nodes with their names, which restic escapes.
-fn named(tree: Tree) -> impl Iterator<Item = (Vec<u8>, Node)> {
-    let name = |node: &Node| OsStr::as_bytes(&node.name()).to_vec();
-    tree.nodes.into_iter().map(move |node| (name(&node), node))
+/// Tells of a node whose name no path can have.
+fn not_named(entries: &mut Entries<'_>, folder: &PathKey, name: &[u8], reason: &str) {
+    let name = String::from_utf8_lossy(name);
+    entries.problem(folder, format!("{name:?} in it is not imported: {reason}"));
 }

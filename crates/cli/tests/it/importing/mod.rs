@@ -1,6 +1,7 @@
 //! Repositories that a real restic made are imported: what is in them, and what is known of it.
 
 mod ages;
+mod crafted;
 mod damage;
 
 use std::fs;
