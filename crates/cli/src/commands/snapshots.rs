@@ -10,7 +10,7 @@ use crate::deletions;
 use crate::exit::Exit;
 use crate::opening::open::{self, Patience};
 use crate::report::listing;
-use crate::terminal::output::{Shown, base64, count, local_time, rfc3339, size};
+use crate::terminal::output::{Shown, base64, count, counted, local_time, rfc3339, size};
 
 /// Lists snapshots, oldest first
 #[derive(Debug, clap::Args)]
@@ -67,9 +67,13 @@ pub(super) fn print(app: &App, snapshots: &[&Snapshot]) -> Result<()> {
         let secret = &snapshot.secret;
         let tags = secret.tags.iter().map(|tag| format!(" [{}]", Shown(tag.as_bytes())));
         let pinned = if snapshot.pinned { " (pinned)" } else { "" };
+        let unreadable = match secret.unreadable {
+            0 => String::new(),
+            left => format!(" ({} unreadable)", counted(left, "item")),
+        };
         let paths: Vec<_> = secret.paths.iter().map(|path| Shown(path).to_string()).collect();
         output.result(format_args!(
-            "{:<10} {:<20} {:>9} {:>9}  {:<10} {}{}{}{pinned}",
+            "{:<10} {:<20} {:>9} {:>9}  {:<10} {}{}{}{unreadable}{pinned}",
             snapshot.id.to_string().get(..10).unwrap_or_default(),
             local_time(snapshot.taken_ns()) + if snapshot.received_sure { "" } else { "?" },
             count(secret.items),

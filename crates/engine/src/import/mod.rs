@@ -47,8 +47,17 @@ struct There {
     /// Whether this machine made it.
     is_own: bool,
     is_checkpoint: bool,
-    /// Whether all that the other snapshot has is in it.
-    is_whole: bool,
+    /// What of the other snapshot is not in it.
+    unreadable: u64,
+}
+
+/// The snapshot as which another was imported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Imported {
+    /// Its id.
+    pub id: RecordHash,
+    /// How many items of the other one are not in it as they should be, since they could not be read.
+    pub unreadable: u64,
 }
 
 impl<'a> Importer<'a> {
@@ -68,7 +77,7 @@ impl<'a> Importer<'a> {
                 root: record.root,
                 is_own: record.machine == destination.machine,
                 is_checkpoint: record.checkpoint,
-                is_whole: record.secret.unreadable == 0,
+                unreadable: record.secret.unreadable,
             })
         };
         let there = listed.all().into_iter().filter_map(there).collect();
@@ -76,11 +85,9 @@ impl<'a> Importer<'a> {
     }
 
     /// The snapshot as which the other one of that id was imported.
-    pub fn imported(&self, id: &[u8; 32]) -> Option<RecordHash> {
-        self.there
-            .iter()
-            .find(|there| there.origin == *id && !there.is_checkpoint)
-            .map(|one| one.id)
+    pub fn imported(&self, id: &[u8; 32]) -> Option<Imported> {
+        let there = self.there.iter().find(|there| there.origin == *id && !there.is_checkpoint)?;
+        Some(Imported { id: there.id, unreadable: there.unreadable })
     }
 
     /// Whether the one of that id was imported by this machine, with all that it has: the next can say what is as in it.
@@ -90,7 +97,7 @@ impl<'a> Importer<'a> {
 
     fn base(&self, id: &[u8; 32]) -> Option<&There> {
         let is_base = |there: &&There| {
-            there.origin == *id && there.is_own && there.is_whole && !there.is_checkpoint
+            there.origin == *id && there.is_own && there.unreadable == 0 && !there.is_checkpoint
         };
         self.there.iter().find(is_base)
     }
@@ -109,7 +116,7 @@ impl<'a> Importer<'a> {
         run: &Arc<Run>,
     ) -> Result<Copied, EngineError> {
         if let Some(done) = self.imported(&snapshot.id) {
-            return Ok(Copied::Before(done));
+            return Ok(Copied::Before(done.id));
         }
         let before = base.and_then(|id| self.base(&id)).map(|there| (there.id, there.root));
         let mut imported = self.measured(snapshot, before, tree(before.is_some()), run);
@@ -127,7 +134,7 @@ impl<'a> Importer<'a> {
             root: StoredRecord::decode(&summary.stored_record)?.record.head.root,
             is_own: true,
             is_checkpoint: false,
-            is_whole: run.problem_count() == 0,
+            unreadable: run.problem_count(),
         });
         Ok(Copied::Now(summary))
     }

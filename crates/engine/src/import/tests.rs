@@ -136,7 +136,8 @@ fn what_cannot_be_read_is_left_out_and_that_snapshot_is_no_base() {
     assert_eq!(world.snapshots()[0].secret.unreadable, 1);
     let importer = Importer::new(&world.access, CopyOptions::default()).unwrap();
     assert!(!importer.is_base(&[1; 32]));
-    assert_eq!(importer.imported(&[1; 32]), Some(world.snapshots()[0].id));
+    let imported = Imported { id: world.snapshots()[0].id, unreadable: 1 };
+    assert_eq!(importer.imported(&[1; 32]), Some(imported));
 }
 
 #[test]

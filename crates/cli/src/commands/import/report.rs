@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use holdall_diagnosis::{Side, Usage, judge, limited_side};
-use holdall_engine::CopySummary;
+use holdall_engine::{CopySummary, Imported};
 use holdall_format::RecordHash;
 use holdall_import::ResticSnapshot;
 use holdall_meter::{Layer, Verdict, per_second};
@@ -50,14 +50,23 @@ impl Sums {
 pub(super) fn told_before(
     output: &Output,
     snapshot: &ResticSnapshot,
-    id: &RecordHash,
+    imported: &Imported,
 ) -> Result<()> {
-    output.object("import", &JsonImport::new(snapshot, id, None))?;
-    output.say(format_args!(
-        "{}: imported before, as {}",
-        short(&snapshot.hex_id(), 8),
-        short_id(id)
-    ))?;
+    let Imported { id, unreadable } = imported;
+    let object = JsonImport { unreadable: *unreadable, ..JsonImport::new(snapshot, id, None) };
+    output.object("import", &object)?;
+    let id = short_id(id);
+    let without = match unreadable {
+        0 => String::new(),
+        left => format!(
+            ", without {} that could not be read: `holdall forget {id}` and another import bring what can be read now",
+            counted(*left, "item")
+        ),
+    };
+    output
+        .say(
+            format_args!("{}: imported before, as {id}{without}", short(&snapshot.hex_id(), 8),),
+        )?;
     Ok(())
 }
 
@@ -70,8 +79,9 @@ pub(super) fn told(
     usage: &Usage,
 ) -> Result<()> {
     let verdict = judge(done.items, done.bytes, done.seconds, done.stages.clone(), usage);
-    let measured = Some((done, unreadable, &verdict));
-    output.object("import", &JsonImport::new(snapshot, &done.snapshot_id, measured))?;
+    let measured = Some((done, &verdict));
+    let object = JsonImport::new(snapshot, &done.snapshot_id, measured);
+    output.object("import", &JsonImport { unreadable, ..object })?;
     let foreign = &snapshot.foreign;
     let paths = foreign.paths.iter().map(|path| Shown(path).to_string());
     let limit = match verdict.limited_by {
@@ -129,6 +139,8 @@ struct JsonImport<'a> {
     already_imported: bool,
     original_received: String,
     host: &'a str,
+    /// Items that are not in it as they should be, since they could not be read.
+    unreadable: u64,
     #[serde(flatten)]
     measured: Option<Measured<'a>>,
 }
@@ -138,7 +150,6 @@ struct JsonImport<'a> {
 struct Measured<'a> {
     total_items_processed: u64,
     total_bytes_processed: u64,
-    unreadable: u64,
     data_added: u64,
     data_stored: u64,
     bytes_sent: u64,
@@ -153,7 +164,7 @@ impl<'a> JsonImport<'a> {
     fn new(
         snapshot: &'a ResticSnapshot,
         snapshot_id: &RecordHash,
-        done: Option<(&CopySummary, u64, &'a Verdict)>,
+        done: Option<(&CopySummary, &'a Verdict)>,
     ) -> Self {
         let foreign = &snapshot.foreign;
         Self {
@@ -162,10 +173,10 @@ impl<'a> JsonImport<'a> {
             already_imported: done.is_none(),
             original_received: rfc3339(foreign.taken_ns),
             host: &foreign.host,
-            measured: done.map(|(done, unreadable, verdict)| Measured {
+            unreadable: 0,
+            measured: done.map(|(done, verdict)| Measured {
                 total_items_processed: done.items,
                 total_bytes_processed: done.bytes,
-                unreadable,
                 data_added: done.data_added,
                 data_stored: done.data_stored,
                 bytes_sent: done.bytes_sent,

@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use holdall_diagnosis::{Forecast, UsageCounters};
-use holdall_engine::{Copied, CopyOptions, CopySummary, Importer, UnlockedRepository};
-use holdall_format::RecordHash;
+use holdall_engine::{Copied, CopyOptions, CopySummary, Imported, Importer, UnlockedRepository};
 use holdall_import::{DamagedSnapshot, ImportError, ResticRepository, ResticSnapshot};
 use holdall_state::Receipts;
 
@@ -29,7 +28,8 @@ Example: holdall import restic /mnt/old/restic --password-file restic.txt -r /mn
 
 All snapshots are imported, oldest first, or those that --snapshot names. Each keeps its date, host, user, paths and tags, \
 and rules count it by its date, as they count copies. What was imported before is not imported again, so the same command \
-later imports only what is new, and goes on after an import that was cut short. The repository of restic is only read.
+later imports only what is new, and goes on after an import that was cut short. One that was imported without items that \
+could not be read stays as it is: forget it to import it again. The repository of restic is only read.
 
 --password-file is the password of restic's repository here. That of the own one comes from where it comes otherwise, such \
 as HOLDALL_PASSWORD_FILE. With --from-password-file, or HOLDALL_FROM_PASSWORD_FILE, HOLDALL_FROM_PASSWORD_COMMAND or \
@@ -39,7 +39,7 @@ The repository has to be in a directory. restic copies one from elsewhere with `
 read is told, and the rest of the snapshot imported.
 
 Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), 2 wrong usage, 3 done, but something could not be \
-read in restic's repository, or a receipt not be kept, 10 no such repository, 11 repository in use, 12 wrong password, \
+read in restic's repository, now or when it was imported, or a receipt not be kept, 10 no such repository, 11 repository in use, 12 wrong password, \
 13 not allowed, 14 server unreachable, 20 damage found: the snapshots that have it were not imported, or the own repository \
 lost one, 130 interrupted")]
 pub(crate) struct Args {
@@ -202,7 +202,9 @@ impl<'a> Importing<'a> {
         let told = problems.iter().try_for_each(|problem| self.app.output.problem(problem));
         self.say(|_| told.map_err(Into::into));
         match imported {
-            Ok(Copied::Before(id)) => self.told_before(snapshot, &id),
+            Ok(Copied::Before(id)) => {
+                self.told_before(snapshot, &Imported { id, unreadable: 0 });
+            }
             Ok(Copied::Now(summary)) => {
                 let errors = run.problem_count();
                 self.is_incomplete |= errors > 0;
@@ -238,7 +240,7 @@ impl<'a> Importing<'a> {
     }
 
     /// As what it was imported, also if restic gave it another id since, as it does when its tags change.
-    fn imported(&self, snapshot: &ResticSnapshot) -> Option<RecordHash> {
+    fn imported(&self, snapshot: &ResticSnapshot) -> Option<Imported> {
         let original = snapshot
             .original
             .filter(|original| self.listed.iter().all(|listed| listed.foreign.id != *original));
@@ -267,9 +269,10 @@ impl<'a> Importing<'a> {
         }
     }
 
-    fn told_before(&mut self, snapshot: &ResticSnapshot, id: &RecordHash) {
+    fn told_before(&mut self, snapshot: &ResticSnapshot, imported: &Imported) {
         self.sums.already_imported += 1;
-        self.say(|output| report::told_before(output, snapshot, id));
+        self.is_incomplete |= imported.unreadable > 0;
+        self.say(|output| report::told_before(output, snapshot, imported));
     }
 
     /// Says something, unless that failed before.

@@ -175,6 +175,7 @@ fn one(args: &Args, snapshot: &OsStr, app: &App) -> Result<Exit> {
     let (before, was_there) = (traffic(), target.symlink_metadata().is_ok());
     let mut done = measured(app, &access, snapshot, path.as_deref(), target, &options)?;
     if path.is_none() {
+        tell_lacking(app, snapshot);
         tell_absent(app, &access, snapshot, &patterns, &mut done);
     }
     done.rules_unmatched = patterns.unmet_excludes();
@@ -353,6 +354,17 @@ fn check_any(summary: &RestoreSummary, target: &Path) -> Result<()> {
     rustix::fs::access(target, rustix::fs::Access::WRITE_OK)
         .map_err(std::io::Error::from)
         .with_context(|| format!("{}: nothing could be restored there", target.display()))
+}
+
+/// Says how many items a snapshot lacks, or has as they were before.
+fn tell_lacking(app: &App, snapshot: &Snapshot) {
+    let unreadable = snapshot.secret.unreadable;
+    if unreadable > 0 {
+        app.output.note(format_args!(
+            "note: {} could not be read when this snapshot was made, and is not in it, or as it was before",
+            counted(unreadable, "item")
+        ));
+    }
 }
 
 /// Says which sources of a snapshot are not in it, since they could not be read. Of many sources, the first are looked for.

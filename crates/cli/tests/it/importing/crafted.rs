@@ -65,3 +65,29 @@ fn an_entry_that_is_not_understood_is_named_and_those_beside_it_are_imported() {
     assert_eq!(names(&place, "/"), ["/docs", "/top"]);
     assert_eq!(names(&place, "/docs"), ["/docs/a", "/docs/late", "/docs/z"]);
 }
+
+#[test]
+fn what_an_import_lacks_is_told_each_time_and_of_the_snapshot() {
+    let nodes = json!([file("a"), {"name": "gone", "size": 1, "content": ["1".repeat(64)]}]);
+    let Some(place) = crafted(&json!([{"nodes": nodes}])) else { return };
+    place.import_with(&[], 3);
+    let again = place.import_with(&[], 3).of_type("import").remove(0);
+    assert_eq!((&again["already_imported"], &again["unreadable"]), (&true.into(), &1.into()));
+    let password = place.machine.path("restic.txt");
+    let mut args = place.import_args(&password, &[]);
+    args.retain(|arg| *arg != "--json");
+    let words = place.machine.run(&args).expect(3).stdout;
+    let id = place.snapshots()[0]["id"].as_str().unwrap()[..10].to_owned();
+    assert!(words.contains(&format!("imported before, as {id}, without 1 item")), "{words}");
+    assert!(words.contains(&format!("`holdall forget {id}`")), "{words}");
+
+    let repo = text(&place.to);
+    let listed = place.machine.ok(["snapshots", "-r", repo]).stdout;
+    assert!(listed.contains("(1 item unreadable)"), "{listed}");
+    let target = place.machine.path("target");
+    let restored = place.machine.ok(["restore", "latest", text(&target), "-r", repo]);
+    assert!(
+        restored.stderr.contains("1 item could not be read when this snapshot was made"),
+        "{restored:?}"
+    );
+}
