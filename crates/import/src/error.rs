@@ -23,6 +23,14 @@ pub enum ImportError {
         /// The repository.
         path: PathBuf,
     },
+    /// It, or something of it that is needed, may only be read by another user.
+    #[error("{}: {reason}", path.display())]
+    Forbidden {
+        /// The repository.
+        path: PathBuf,
+        /// What may not be read.
+        reason: String,
+    },
     /// Something of it that all else needs cannot be read.
     #[error("{}: {reason}", path.display())]
     Damaged {

@@ -1,6 +1,7 @@
 //! What the library gives: a repository that blobs can be read from, and errors.
 
 use std::error::Error;
+use std::io;
 
 use rustic_core::{IndexedFullStatus, Repository, RusticError};
 
@@ -18,12 +19,22 @@ pub(crate) fn reason(error: &RusticError) -> String {
         let boxed = cause.downcast_ref::<Box<RusticError>>().map(|boxed| words(boxed));
         boxed.or_else(|| cause.downcast_ref::<RusticError>().map(words))
     };
-    let mut cause = error.source();
     let mut told = vec![words(error)];
-    while let Some(next) = cause {
-        told.push(inner(next).unwrap_or_else(|| next.to_string()));
-        cause = next.source();
-    }
+    told.extend(causes(error).map(|cause| inner(cause).unwrap_or_else(|| cause.to_string())));
     told.dedup();
     told.join(": ")
+}
+
+/// Whether an error says that only another user may read something.
+pub(crate) fn is_forbidden(error: &RusticError) -> bool {
+    causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).any(is_denied)
+}
+
+/// Whether the system says so.
+pub(crate) fn is_denied(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::PermissionDenied
+}
+
+fn causes(error: &RusticError) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |cause| cause.source())
 }

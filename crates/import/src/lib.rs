@@ -34,4 +34,4 @@ pub use error::ImportError;
 pub use no_restic::ResticRepository;
 #[cfg(feature = "restic")]
 pub use repository::ResticRepository;
-pub use snapshot::{DamagedSnapshot, ResticSnapshot};
+pub use snapshot::{ResticSnapshot, UnreadKind, UnreadSnapshot};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use holdall_engine::{EngineError, Entries, ForeignTree};
 
-use crate::{DamagedSnapshot, ImportError, ResticSnapshot};
+use crate::{ImportError, ResticSnapshot, UnreadSnapshot};
 
 /// No repository.
 pub struct ResticRepository(std::convert::Infallible);
@@ -30,7 +30,15 @@ impl ResticRepository {
     ///
     /// # Errors
     /// Never.
-    pub fn snapshots(&self) -> Result<(Vec<ResticSnapshot>, Vec<DamagedSnapshot>), ImportError> {
+    pub fn snapshots(&self) -> Result<(Vec<ResticSnapshot>, Vec<UnreadSnapshot>), ImportError> {
+        match self.0 {}
+    }
+
+    /// Looks whether a snapshot can be read.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn check_tree(&self, _: &ResticSnapshot) -> Result<(), ImportError> {
         match self.0 {}
     }
 

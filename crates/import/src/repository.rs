@@ -3,18 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use holdall_engine::{ForeignSnapshot, plain_path};
 use holdall_format::limits::RECORD_MAX_PATHS;
-use rustic_core::repofile::SnapshotFile;
+use rustic_core::repofile::{BlobType, SnapshotFile};
 use rustic_core::{
-    Credentials, FileType, Id, ReadBackend, Repository, RepositoryBackends, RepositoryOptions,
-    RusticError,
+    BlobId, Credentials, FileType, Id, ReadBackend, Repository, RepositoryBackends,
+    RepositoryOptions, RusticError,
 };
 
 use crate::directory::Directory;
-use crate::indexed::{Indexed, reason};
+use crate::indexed::{Indexed, is_denied, is_forbidden, reason};
 use crate::tree::ResticTree;
-use crate::{DamagedSnapshot, ImportError, ResticSnapshot};
+use crate::{ImportError, ResticSnapshot, UnreadKind, UnreadSnapshot};
 
 /// A repository of restic, open to be read.
 pub struct ResticRepository {
@@ -26,16 +27,22 @@ impl ResticRepository {
     /// Looks whether a repository is there, before a password is asked for.
     ///
     /// # Errors
-    /// [`ImportError::NoRepository`].
+    /// [`ImportError::NoRepository`], [`ImportError::Forbidden`].
     pub fn check(path: &Path) -> Result<(), ImportError> {
         let none = |reason: String| ImportError::NoRepository { path: path.to_owned(), reason };
-        match path.join("config").metadata() {
-            Ok(_) if has_keys(path) => Ok(()),
-            Ok(_) => Err(none("no repository of restic is there: nothing is in its `keys`".into())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+        let has_keys = path.join("keys").read_dir().map(|mut keys| keys.next().is_some());
+        match (path.join("config").metadata(), has_keys) {
+            (Ok(_), Ok(true)) => Ok(()),
+            (Err(error), _) | (_, Err(error)) if is_denied(&error) => {
+                Err(ImportError::Forbidden { path: path.to_owned(), reason: error.to_string() })
+            }
+            (Ok(_), _) => {
+                Err(none("no repository of restic is there: nothing is in its `keys`".into()))
+            }
+            (Err(error), _) if error.kind() == std::io::ErrorKind::NotFound => {
                 Err(none("no repository of restic is there: it has no file `config`".into()))
             }
-            Err(error) => Err(none(error.to_string())),
+            (Err(error), _) => Err(none(error.to_string())),
         }
     }
 
@@ -45,47 +52,68 @@ impl ResticRepository {
     /// [`ImportError`].
     pub fn open(path: &Path, password: &str) -> Result<Self, ImportError> {
         Self::check(path)?;
-        let damaged = |error: Box<RusticError>| match error.is_incorrect_password() {
+        let failed = |error: Box<RusticError>| match error.is_incorrect_password() {
             true => ImportError::WrongPassword { path: path.to_owned() },
-            false => damaged(path, &error),
+            false => unread(path, &error),
         };
         let backends = RepositoryBackends::new(Arc::new(Directory::new(path)), None);
         // Its cache would be one of a program that is not there.
         let options = RepositoryOptions::default().no_cache(true);
-        let opened = Repository::new(&options, &backends).map_err(damaged)?;
-        let opened = opened.open(&Credentials::password(password)).map_err(damaged)?;
-        let repository = Arc::new(opened.to_indexed().map_err(damaged)?);
+        let opened = Repository::new(&options, &backends).map_err(failed)?;
+        let opened = opened.open(&Credentials::password(password)).map_err(failed)?;
+        let repository = Arc::new(opened.to_indexed().map_err(failed)?);
         Ok(Self { path: path.to_owned(), repository })
     }
 
     /// All its snapshots, oldest first, and those that cannot be read.
     ///
     /// # Errors
-    /// [`ImportError::Damaged`] if they cannot be listed.
-    pub fn snapshots(&self) -> Result<(Vec<ResticSnapshot>, Vec<DamagedSnapshot>), ImportError> {
-        let (files, damaged) = match self.repository.get_all_snapshots() {
+    /// [`ImportError::Damaged`], [`ImportError::Forbidden`] if they cannot be listed.
+    pub fn snapshots(&self) -> Result<(Vec<ResticSnapshot>, Vec<UnreadSnapshot>), ImportError> {
+        let (files, unread) = match self.repository.get_all_snapshots() {
             Ok(files) => (files, Vec::new()),
             // One that cannot be read keeps all back there, and none of the others here.
             Err(_) => self.one_by_one()?,
         };
         let mut snapshots: Vec<_> = files.iter().map(snapshot).collect();
         snapshots.sort_by_key(|snapshot| (snapshot.foreign.taken_ns, snapshot.foreign.id));
-        Ok((snapshots, damaged))
+        Ok((snapshots, unread))
     }
 
-    fn one_by_one(&self) -> Result<(Vec<SnapshotFile>, Vec<DamagedSnapshot>), ImportError> {
+    fn one_by_one(&self) -> Result<(Vec<SnapshotFile>, Vec<UnreadSnapshot>), ImportError> {
         let listed = Directory::new(&self.path).list_with_size(FileType::Snapshot);
-        let (mut files, mut unread) = (Vec::new(), Vec::new());
-        for (id, _) in listed.map_err(|error| damaged(&self.path, &error))? {
-            let id = id.to_hex();
-            match self.repository.get_snapshots(&[&*id]) {
+        let (mut files, mut without) = (Vec::new(), Vec::new());
+        for (id, _) in listed.map_err(|error| unread(&self.path, &error))? {
+            let id = id.to_hex().to_string();
+            match self.repository.get_snapshots(&[&id]) {
                 Ok(found) => files.extend(found),
                 Err(error) => {
-                    unread.push(DamagedSnapshot { id: id.to_string(), reason: reason(&error) });
+                    let (reason, kind) = (reason(&error), self.kind(&id, &error));
+                    without.push(UnreadSnapshot { id, reason, kind });
                 }
             }
         }
-        Ok((files, unread))
+        Ok((files, without))
+    }
+
+    /// Why the snapshot of an id cannot be read.
+    fn kind(&self, id: &str, error: &RusticError) -> UnreadKind {
+        let is_json = |file: Bytes| serde_json::from_slice::<serde_json::Value>(&file).is_ok();
+        match self.repository.cat_file(FileType::Snapshot, id) {
+            _ if is_forbidden(error) => UnreadKind::Forbidden,
+            Ok(file) if is_json(file) => UnreadKind::NotUnderstood,
+            _ => UnreadKind::Damaged,
+        }
+    }
+
+    /// Looks whether the topmost folder of a snapshot can be read.
+    ///
+    /// # Errors
+    /// [`ImportError::Damaged`], [`ImportError::Forbidden`].
+    pub fn check_tree(&self, snapshot: &ResticSnapshot) -> Result<(), ImportError> {
+        let id = BlobId::from(Id::new(snapshot.tree));
+        let read = self.repository.get_blob_cached(&id, BlobType::Tree);
+        read.map(drop).map_err(|error| unread(&self.path, &error))
     }
 
     /// What walks the tree of a snapshot, and says what is as in `base`.
@@ -93,10 +121,6 @@ impl ResticRepository {
         let base = base.map(|base| base.tree);
         ResticTree::new(Arc::clone(&self.repository), snapshot.tree, base)
     }
-}
-
-fn has_keys(path: &Path) -> bool {
-    path.join("keys").read_dir().is_ok_and(|mut keys| keys.next().is_some())
 }
 
 fn snapshot(file: &SnapshotFile) -> ResticSnapshot {
@@ -153,8 +177,12 @@ fn bytes_of(id: &Id) -> [u8; 32] {
     bytes
 }
 
-fn damaged(path: &Path, error: &RusticError) -> ImportError {
-    ImportError::Damaged { path: path.to_owned(), reason: reason(error) }
+fn unread(path: &Path, error: &RusticError) -> ImportError {
+    let (path, reason) = (path.to_owned(), reason(error));
+    match is_forbidden(error) {
+        true => ImportError::Forbidden { path, reason },
+        false => ImportError::Damaged { path, reason },
+    }
 }
 
 #[cfg(test)]

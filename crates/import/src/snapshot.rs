@@ -16,11 +16,25 @@ pub struct ResticSnapshot {
 
 /// A snapshot of restic whose file cannot be read.
 #[derive(Debug, Clone)]
-pub struct DamagedSnapshot {
+pub struct UnreadSnapshot {
     /// Its id as restic writes it: 64 digits.
     pub id: String,
     /// Why it cannot be read.
     pub reason: String,
+    /// What kind of reason that is.
+    pub kind: UnreadKind,
+}
+
+/// What keeps the file of a snapshot from being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnreadKind {
+    /// It is damaged.
+    Damaged,
+    /// Only another user may read it.
+    Forbidden,
+    /// It is as it was written, and says something that this does not understand.
+    NotUnderstood,
 }
 
 impl ResticSnapshot {

@@ -1,5 +1,6 @@
 //! `holdall import`: what other programs have backed up. One file for each program.
 
+mod hints;
 mod report;
 mod restic;
 

@@ -6,9 +6,10 @@ use std::time::Instant;
 use anyhow::Result;
 use holdall_diagnosis::{Forecast, UsageCounters};
 use holdall_engine::{Copied, CopyOptions, CopySummary, Imported, Importer, UnlockedRepository};
-use holdall_import::{DamagedSnapshot, ImportError, ResticRepository, ResticSnapshot};
+use holdall_import::{ResticRepository, ResticSnapshot, UnreadSnapshot};
 use holdall_state::Receipts;
 
+use super::hints::{self, refused};
 use super::report::{self, Sums};
 use crate::app::{App, GlobalArgs};
 use crate::commands::backup::{cores, tell_lost};
@@ -38,7 +39,7 @@ HOLDALL_FROM_PASSWORD, restic's comes from there, and --password-file is that of
 The repository has to be in a directory. restic copies one from elsewhere with `restic copy`. What of a snapshot cannot be \
 read is told, and the rest of the snapshot imported.
 
-Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), 2 wrong usage, 3 done, but something could not be \
+Exit codes: 0 done, 1 failed (nothing committed of the snapshot at hand), or not allowed to read a snapshot of restic, 2 wrong usage, 3 done, but something could not be \
 read in restic's repository, now or when it was imported, or a receipt not be kept, 10 no such repository, 11 repository in use, 12 wrong password, \
 13 not allowed, 14 server unreachable, 20 damage found: the snapshots that have it were not imported, or the own repository \
 lost one, 130 interrupted")]
@@ -106,9 +107,9 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         importer: Importer::new(&destination, options)?,
         sums: Sums::default(),
         unsaid: None,
-        is_incomplete: false,
+        exit: Exit::Done,
     };
-    let is_named = |one: &&DamagedSnapshot| is_among(&args.snapshots, &one.id);
+    let is_named = |one: &&UnreadSnapshot| is_among(&args.snapshots, &one.id);
     unread.iter().filter(is_named).for_each(|one| importing.tell_unread(one));
     wanted.into_iter().try_for_each(|snapshot| importing.import(snapshot))?;
     importing.sums.total_duration = begun.elapsed().as_secs_f64();
@@ -120,7 +121,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
 /// The snapshots with ids that begin so; all, if none is named.
 fn chosen<'a>(
     listed: &'a [ResticSnapshot],
-    unread: &[DamagedSnapshot],
+    unread: &[UnreadSnapshot],
     named: &[String],
 ) -> Result<Vec<&'a ResticSnapshot>, Refusal> {
     for name in named {
@@ -143,28 +144,8 @@ fn is_among(named: &[String], id: &str) -> bool {
     named.is_empty() || named.iter().any(|name| id.starts_with(&**name))
 }
 
-/// Says what to do about what keeps restic's repository from being read.
-fn refused(error: ImportError) -> anyhow::Error {
-    let (exit, hint) = match &error {
-        ImportError::NotBuilt => {
-            (Exit::Failed, "build it with `--features import`, or take the packaged one")
-        }
-        ImportError::NoRepository { .. } => (
-            Exit::NoRepository,
-            "name the directory that `restic init` made; one that is elsewhere can be copied with `restic copy`",
-        ),
-        ImportError::WrongPassword { .. } => (
-            Exit::WrongKey,
-            "check restic's password (--password-file, --from-password-file, HOLDALL_FROM_PASSWORD)",
-        ),
-        ImportError::Damaged { .. } => (
-            Exit::Damage,
-            "`restic check` finds out what is affected, and `restic rebuild-index` makes its index anew",
-        ),
-        _ => return error.into(),
-    };
-    Refusal::new(exit, error.to_string()).hint(hint).into()
-}
+/// How an import may end, with what could be imported.
+const WORST_LAST: [Exit; 4] = [Exit::Done, Exit::Incomplete, Exit::Failed, Exit::Damage];
 
 struct Importing<'a> {
     app: &'a App,
@@ -178,8 +159,8 @@ struct Importing<'a> {
     sums: Sums,
     /// Why something could not be said: what is left to import is imported all the same.
     unsaid: Option<anyhow::Error>,
-    /// Whether something could not be read, or a receipt not be kept.
-    is_incomplete: bool,
+    /// How it ends so far.
+    exit: Exit,
 }
 
 impl<'a> Importing<'a> {
@@ -187,6 +168,11 @@ impl<'a> Importing<'a> {
     fn import(&mut self, snapshot: &ResticSnapshot) -> Result<()> {
         if let Some(done) = self.imported(snapshot) {
             self.told_before(snapshot, &done);
+            return Ok(());
+        }
+        if let Err(error) = self.source.check_tree(snapshot) {
+            let (exit, hint) = hints::of_tree(&error, self.place);
+            self.failed(&anyhow::Error::from(error).context(not_imported(snapshot)), exit, &hint);
             return Ok(());
         }
         let run = self.app.run();
@@ -207,36 +193,46 @@ impl<'a> Importing<'a> {
             }
             Ok(Copied::Now(summary)) => {
                 let errors = run.problem_count();
-                self.is_incomplete |= errors > 0;
+                if errors > 0 {
+                    self.ends_with(Exit::Incomplete);
+                }
                 self.remember(&summary);
                 self.sums.add(&summary, errors);
                 self.say(|output| report::told(output, snapshot, &summary, errors, &usage));
             }
             Err(error) => {
-                let what = format!("snapshot {} of restic was not imported", short(snapshot));
-                let error = anyhow::Error::from(error).context(what);
+                let error = anyhow::Error::from(error).context(not_imported(snapshot));
                 if exit::exit_of(&error) != Exit::Damage {
                     return Err(error);
                 }
-                self.sums.errors += 1;
-                let hint = format!(
-                    "`restic check -r {}` finds out what is affected; if its index is lost, `restic rebuild-index` makes it anew",
-                    self.place.display()
-                );
-                self.app.output.failure(&error, Exit::Damage.code(), Some(&hint));
+                self.failed(&error, Exit::Damage, &hints::of_damage(self.place));
             }
         }
         Ok(())
     }
 
-    /// Tells of a snapshot whose file cannot be read, and counts it.
-    fn tell_unread(&mut self, snapshot: &DamagedSnapshot) {
-        let DamagedSnapshot { id, reason } = snapshot;
+    /// Tells of a snapshot whose file cannot be read.
+    fn tell_unread(&mut self, snapshot: &UnreadSnapshot) {
+        let UnreadSnapshot { id, reason, kind } = snapshot;
         let error =
             anyhow::anyhow!("snapshot {} of restic cannot be read: {reason}", Shown(id.as_bytes()));
+        let (exit, hint) = hints::of_unread(*kind);
+        self.failed(&error, exit, hint);
+    }
+
+    /// Tells of a snapshot that was not imported, and counts it.
+    fn failed(&mut self, error: &anyhow::Error, exit: Exit, hint: &str) {
         self.sums.errors += 1;
-        let hint = "what it had is in others, or lost; `restic forget` takes it off restic's list";
-        self.app.output.failure(&error, Exit::Damage.code(), Some(hint));
+        self.ends_with(exit);
+        self.app.output.failure(error, exit.code(), Some(hint));
+    }
+
+    /// Ends with this, unless something is worse.
+    fn ends_with(&mut self, exit: Exit) {
+        let badness = |exit| WORST_LAST.iter().position(|one| *one == exit);
+        if badness(exit) > badness(self.exit) {
+            self.exit = exit;
+        }
     }
 
     /// As what it was imported, also if restic gave it another id since, as it does when its tags change.
@@ -265,13 +261,15 @@ impl<'a> Importing<'a> {
             let what = "the snapshot was imported, but its receipt could not be kept";
             let error = anyhow::Error::from(error).context(what);
             self.app.output.failure(&error, Exit::Incomplete.code(), None);
-            self.is_incomplete = true;
+            self.ends_with(Exit::Incomplete);
         }
     }
 
     fn told_before(&mut self, snapshot: &ResticSnapshot, imported: &Imported) {
         self.sums.already_imported += 1;
-        self.is_incomplete |= imported.unreadable > 0;
+        if imported.unreadable > 0 {
+            self.ends_with(Exit::Incomplete);
+        }
         self.say(|output| report::told_before(output, snapshot, imported));
     }
 
@@ -290,12 +288,15 @@ impl<'a> Importing<'a> {
             self.app.output.note(report::KEPT_BY_A_SERVER);
         }
         match self.unsaid {
-            _ if sums.errors > 0 => Ok(Exit::Damage),
-            Some(error) => Err(error),
-            None if self.is_incomplete => Ok(Exit::Incomplete),
-            None => Ok(Exit::Done),
+            Some(error) if self.exit != Exit::Damage => Err(error),
+            _ => Ok(self.exit),
         }
     }
+}
+
+/// What became of a snapshot.
+fn not_imported(snapshot: &ResticSnapshot) -> String {
+    format!("snapshot {} of restic was not imported", short(snapshot))
 }
 
 /// An id as restic shows it.

@@ -1,7 +1,9 @@
 //! Repositories with what restic writes only for odd files, or another program wrote.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use holdall_testkit::is_there;
@@ -12,6 +14,8 @@ use crate::house::{Outcome, text};
 
 /// Makes a repository of a description.
 const CRAFTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/importing/crafted.py");
+/// Root without what lets it read everything, or another user.
+const WITHOUT_RIGHTS: [&str; 3] = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"];
 
 /// A place whose repository of restic has these snapshots; nothing without what makes it.
 fn crafted(snapshots: &Value) -> Option<Place> {
@@ -32,6 +36,14 @@ fn file(name: &str) -> Value {
     json!({"name": name, "text": name})
 }
 
+/// A snapshot with a file, and with other fields of its own.
+fn snapshot(fields: Value) -> Value {
+    let mut snapshot = json!({"nodes": [file("a")]});
+    let fields: serde_json::Map<_, _> = serde_json::from_value(fields).unwrap();
+    snapshot.as_object_mut().unwrap().extend(fields);
+    snapshot
+}
+
 /// What was told of paths, each with its path.
 fn problems(told: &Outcome) -> Vec<(String, String)> {
     let text = |error: &Value, at: &str| error[at].as_str().unwrap_or_default().to_owned();
@@ -42,6 +54,19 @@ fn problems(told: &Outcome) -> Vec<(String, String)> {
 fn names(place: &Place, folder: &str) -> Vec<String> {
     let listed = place.machine.ok(["ls", "-r", text(&place.to), "latest", folder]).stdout;
     listed.lines().map(str::to_owned).collect()
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// An import by who may not read what has no permissions.
+fn import_without_rights(place: &Place, code: i32) -> Outcome {
+    let password = place.machine.path("restic.txt");
+    let args = place.import_args(&password, &[]);
+    let by: &[&str] =
+        if holdall_sys::users::effective_uid() == 0 { &WITHOUT_RIGHTS } else { &["env"] };
+    place.machine.run_by(by, args).expect(code)
 }
 
 #[test]
@@ -90,4 +115,38 @@ fn what_an_import_lacks_is_told_each_time_and_of_the_snapshot() {
         restored.stderr.contains("1 item could not be read when this snapshot was made"),
         "{restored:?}"
     );
+}
+
+#[test]
+fn what_may_not_be_read_and_what_is_not_understood_is_no_damage() {
+    let late = snapshot(json!({"time": "9999-12-31T23:59:59Z"}));
+    let Some(place) = crafted(&json!([late, snapshot(json!({}))])) else { return };
+    let told = place.import_with(&[], 3);
+    assert!(told.stdout.contains("is whole, but not understood"), "{told:?}");
+    assert!(!told.stdout.contains("restic forget"), "{told:?}");
+    assert_eq!(told.summary()["imported"], 1);
+
+    for closed in ["snapshots", "keys"] {
+        for file in fs::read_dir(place.from.join(closed)).unwrap() {
+            set_mode(&file.unwrap().path(), 0);
+        }
+        let told = import_without_rights(&place, 1);
+        assert!(told.stdout.contains("Permission denied"), "{told:?}");
+        assert!(told.stdout.contains("who may read it"), "{told:?}");
+        assert!(!told.stdout.contains("restic forget"), "{told:?}");
+    }
+    set_mode(&place.from.join("keys"), 0);
+    let told = import_without_rights(&place, 1);
+    assert!(told.stdout.contains("who may read it"), "{told:?}");
+}
+
+#[test]
+fn packs_that_may_not_be_read_are_no_damage() {
+    let Some(place) = crafted(&json!([snapshot(json!({}))])) else { return };
+    for pack in crate::house::files_below(&place.from.join("data")) {
+        set_mode(&pack, 0);
+    }
+    let told = import_without_rights(&place, 1);
+    assert!(told.stdout.contains("who may read it"), "{told:?}");
+    assert!(!told.stdout.contains("restic check"), "{told:?}");
 }
