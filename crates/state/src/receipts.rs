@@ -142,12 +142,15 @@ impl Receipts {
         Ok(self.newest(repository)?.map(|stored| stored.record.head.machine))
     }
 
-    /// When the repository of that id received this computer's newest snapshot, in nanoseconds since 1970 UTC.
+    /// When the repository of that id received this computer's newest snapshot, in nanoseconds since 1970 UTC. Nothing if
+    /// that is a copy or an import, which is no backup of this computer.
     ///
     /// # Errors
     /// If the receipt cannot be read.
     pub fn newest_received_ns(&self, repository: &str) -> Result<Option<i64>, StateError> {
-        Ok(self.newest(repository)?.map(|stored| stored.receipt.received_ns))
+        let newest =
+            self.newest(repository)?.filter(|stored| stored.record.head.taken_ns.is_none());
+        Ok(newest.map(|stored| stored.receipt.received_ns))
     }
 
     /// What is remembered, as it was stored; nothing of what cannot be read.

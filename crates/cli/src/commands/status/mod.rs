@@ -31,7 +31,7 @@ use server::Seen;
 Examples: holdall status
           holdall status --fail-if-older 3d     (4 if the last good backup is older, for scripts and monitoring)
 
-A good backup is one that made a snapshot and met no damage. If something could not be read, this says so. A run that \
+A good backup is one that made a snapshot and met no damage; a copy or an import is none. If something could not be read, this says so. A run that \
 was killed is shown as one that did not end.
 
 If the repository does not answer within a few seconds, this shows what this computer noted of its own runs. \

@@ -3,6 +3,7 @@
 mod ages;
 mod crafted;
 mod damage;
+mod later;
 
 use std::fs;
 use std::path::{Path, PathBuf};
