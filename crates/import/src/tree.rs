@@ -74,7 +74,9 @@ impl ResticTree {
         }
         let blobs = node.content.clone().unwrap_or_default();
         let is_as_before = before.as_ref().is_some_and(|before| {
-            before.is_file() && before.content.clone().unwrap_or_default() == blobs
+            before.is_file()
+                && before.meta.size == node.meta.size
+                && before.content.clone().unwrap_or_default() == blobs
         });
         let entry = node::entry(&node);
         let content = (entry.kind == EntryKind::File).then(|| FoundContent {

@@ -23,8 +23,8 @@ pub struct ForeignSnapshot {
 
 /// What was found at a path.
 pub struct Found {
-    /// All that is known without the content: of a file, its attributes and content are empty, and `size` is what is
-    /// expected. A symbolic link has its target.
+    /// All that is known without the content: of a file, its attributes and content are empty, and `size` is what the
+    /// content has to have. A symbolic link has its target.
     pub entry: Entry,
     /// Extended attributes: names and values.
     pub attributes: Vec<(Vec<u8>, Vec<u8>)>,

@@ -108,11 +108,19 @@ impl<'a> JobReader<'a> {
         if let Err(error) = self.attributes(&mut entry, attributes)? {
             self.reading.shared.left_out(path, "its attributes were not imported", &error)?;
         }
-        if let Some(content) = content
-            && let Err(error) = self.content(&mut entry, content.bytes)?
-        {
-            self.reading.shared.left_out(path, "not imported", &error)?;
-            return Ok(None);
+        let said_bytes = entry.size;
+        if let Some(content) = content {
+            if let Err(error) = self.content(&mut entry, content.bytes)? {
+                self.reading.shared.left_out(path, "not imported", &error)?;
+                return Ok(None);
+            }
+            if entry.size != said_bytes {
+                let what = format!(
+                    "imported with other content than it had: there are {} bytes of {said_bytes}",
+                    entry.size
+                );
+                self.reading.shared.run.problem(&path.to_absolute(), what);
+            }
         }
         self.reading.readers.did(1, 0);
         Ok(Some(entry))

@@ -118,6 +118,24 @@ fn what_an_import_lacks_is_told_each_time_and_of_the_snapshot() {
 }
 
 #[test]
+fn a_file_with_other_content_than_its_size_says_is_named() {
+    let nodes = json!([
+        {"name": "none", "size": 500, "content": null},
+        {"name": "short", "text": "abc", "size": 5000},
+        {"name": "whole", "text": "abc"},
+    ]);
+    let Some(place) = crafted(&json!([{"nodes": nodes}])) else { return };
+    let told = place.import_with(&[], 3);
+    let named = problems(&told);
+    let paths: Vec<_> = named.iter().map(|(path, _)| &**path).collect();
+    assert_eq!(paths, ["/none", "/short"], "{named:?}");
+    assert!(named[1].1.contains("3 bytes of 5000"), "{named:?}");
+    // What there is of it may be what somebody looks for.
+    let restored = place.restore(place.snapshots()[0]["id"].as_str().unwrap());
+    assert_eq!(fs::read_to_string(restored.join("short")).unwrap(), "abc");
+}
+
+#[test]
 fn what_may_not_be_read_and_what_is_not_understood_is_no_damage() {
     let late = snapshot(json!({"time": "9999-12-31T23:59:59Z"}));
     let Some(place) = crafted(&json!([late, snapshot(json!({}))])) else { return };
