@@ -2,7 +2,12 @@
 
 use std::io::Read;
 
-use holdall_tree::Entry;
+use holdall_format::Shown;
+use holdall_format::limits::{
+    BLOCK_MAX_PLAIN_BYTES, RECORD_MAX_PATHS, RECORD_MAX_TAGS, RECORD_NAME_MAX_BYTES,
+    RECORD_PATH_MAX_BYTES,
+};
+use holdall_tree::{Entry, PathKey};
 
 /// A snapshot of another program, as its own record says it.
 #[derive(Debug, Clone)]
@@ -19,6 +24,38 @@ pub struct ForeignSnapshot {
     pub paths: Vec<Vec<u8>>,
     /// Its tags.
     pub tags: Vec<String>,
+}
+
+impl ForeignSnapshot {
+    /// Why no record can say what this one says, if so. It is written last, and would be refused after all the work.
+    pub fn unrecordable(&self) -> Option<String> {
+        let Self { host, user, paths, tags, .. } = self;
+        let all_bytes: usize = paths.iter().map(Vec::len).sum();
+        let lengths =
+            [("its host", host), ("its user", user)].map(|(what, name)| (what, name.len()));
+        let tag = tags.iter().map(String::len).max().unwrap_or_default();
+        let longest = lengths.into_iter().chain([("a tag of it", tag)]);
+        let mut too_long = longest.filter(|(_, len_bytes)| *len_bytes > RECORD_NAME_MAX_BYTES);
+        if let Some((what, len_bytes)) = too_long.next() {
+            return Some(format!(
+                "{what} has {len_bytes} bytes, of at most {RECORD_NAME_MAX_BYTES}"
+            ));
+        }
+        if tags.len() > RECORD_MAX_TAGS {
+            return Some(format!("it has {} tags, of at most {RECORD_MAX_TAGS}", tags.len()));
+        }
+        if paths.len() > RECORD_MAX_PATHS || all_bytes > BLOCK_MAX_PLAIN_BYTES {
+            return Some(format!("it is of too many paths: {}", paths.len()));
+        }
+        paths
+            .iter()
+            .find(|path| !is_recordable(path))
+            .map(|path| format!("it is of a path that no snapshot can have: {}", Shown(path)))
+    }
+}
+
+fn is_recordable(path: &[u8]) -> bool {
+    path.len() <= RECORD_PATH_MAX_BYTES && PathKey::from_absolute(path).is_ok()
 }
 
 /// What was found at a path.

@@ -152,6 +152,28 @@ fn it_keeps_its_date_and_is_not_imported_again() {
 }
 
 #[test]
+fn what_no_record_takes_is_known_before() {
+    assert_eq!(foreign(1).unrecordable(), None);
+    let most = ForeignSnapshot {
+        host: "h".repeat(1024),
+        tags: (0..256).map(|at| at.to_string()).collect(),
+        paths: vec![b"/".to_vec(); 4096],
+        ..foreign(1)
+    };
+    assert_eq!(most.unrecordable(), None);
+    let odd = [
+        ForeignSnapshot { user: "u".repeat(1025), ..foreign(1) },
+        ForeignSnapshot { tags: vec!["t".to_owned(); 257], ..foreign(1) },
+        ForeignSnapshot { paths: vec![b"/a/../b".to_vec()], ..foreign(1) },
+        ForeignSnapshot { paths: vec![[b'/'; 65537].to_vec()], ..foreign(1) },
+        ForeignSnapshot { paths: vec![b"/".to_vec(); 4097], ..foreign(1) },
+    ];
+    for one in odd {
+        assert!(one.unrecordable().is_some(), "{one:?}");
+    }
+}
+
+#[test]
 fn a_base_that_is_damaged_here_is_done_without() {
     let world = World::new();
     let steps = || {

@@ -57,6 +57,14 @@ pub(super) fn of_tree(error: &ImportError, place: &Path) -> (Exit, String) {
     }
 }
 
+/// What to do about a snapshot that says more of itself than one here can.
+pub(super) fn of_unrecordable(id: &str) -> String {
+    format!(
+        "it stays in restic's repository, where `restic tag --set TAG {id:.8}` gives it other tags; else restore it with \
+         restic, and back that up"
+    )
+}
+
 /// What to do about a damaged snapshot.
 pub(super) fn of_damage(place: &Path) -> String {
     format!(

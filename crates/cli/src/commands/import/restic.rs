@@ -175,6 +175,12 @@ impl<'a> Importing<'a> {
             self.failed(&anyhow::Error::from(error).context(not_imported(snapshot)), exit, &hint);
             return Ok(());
         }
+        if let Some(reason) = snapshot.foreign.unrecordable() {
+            let error = anyhow::anyhow!("{reason}").context(not_imported(snapshot));
+            let hint = hints::of_unrecordable(&snapshot.hex_id());
+            self.failed(&error, Exit::Incomplete, &hint);
+            return Ok(());
+        }
         let run = self.app.run();
         let before = UsageCounters::now(&run);
         let (source, base) = (self.source, self.base(snapshot));

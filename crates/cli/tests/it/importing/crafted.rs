@@ -136,6 +136,29 @@ fn a_file_with_other_content_than_its_size_says_is_named() {
 }
 
 #[test]
+fn a_snapshot_that_no_record_takes_is_named_and_the_others_are_imported() {
+    let odd = [
+        json!({"tags": ["x".repeat(1025)]}),
+        json!({"tags": (0..257).map(|at| format!("t{at}")).collect::<Vec<_>>()}),
+        json!({"hostname": "h".repeat(1025)}),
+        json!({"username": "u".repeat(1025)}),
+        json!({"paths": ["/a/../../b"]}),
+    ];
+    let mut all: Vec<_> = odd.iter().cloned().map(snapshot).collect();
+    all.push(snapshot(json!({"time": "2025-01-01T00:00:00Z"})));
+    let Some(place) = crafted(&json!(all)) else { return };
+    let told = place.import_with(&[], 3);
+    let summary = told.summary();
+    assert_eq!((&summary["imported"], &summary["errors"]), (&1.into(), &5.into()), "{summary}");
+    for words in
+        ["a tag of it has 1025 bytes", "it has 257 tags", "its host", "its user", "/a/../../b"]
+    {
+        assert!(told.stdout.contains(words), "{words}: {told:?}");
+    }
+    assert!(!told.stdout.contains("restic forget"), "{told:?}");
+}
+
+#[test]
 fn what_may_not_be_read_and_what_is_not_understood_is_no_damage() {
     let late = snapshot(json!({"time": "9999-12-31T23:59:59Z"}));
     let Some(place) = crafted(&json!([late, snapshot(json!({}))])) else { return };
