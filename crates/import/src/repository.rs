@@ -124,18 +124,26 @@ impl ResticRepository {
 }
 
 fn snapshot(file: &SnapshotFile) -> ResticSnapshot {
-    let taken_ns = file.time.timestamp().as_nanosecond();
+    let time = file.time.timestamp();
+    let taken_ns = clamped(time.as_nanosecond());
     let paths = recordable(file.paths.iter().map(|path| absolute(path)).collect());
     let foreign = ForeignSnapshot {
         id: bytes_of(&file.id),
-        taken_ns: i64::try_from(taken_ns).unwrap_or_default(),
+        taken_ns,
         host: file.hostname.clone(),
         user: file.username.clone(),
         paths,
         tags: file.tags.iter().filter(|tag| !tag.is_empty()).cloned().collect(),
     };
     let original = file.original.map(|id| bytes_of(&id));
-    ResticSnapshot { foreign, original, tree: bytes_of(&file.tree) }
+    let date = (i128::from(taken_ns) != time.as_nanosecond()).then(|| time.to_string());
+    ResticSnapshot { foreign, original, date, tree: bytes_of(&file.tree) }
+}
+
+/// A time, or the nearest one that a record can say: one of the years 1677 to 2262.
+fn clamped(time_ns: i128) -> i64 {
+    let nearest = if time_ns < 0 { i64::MIN } else { i64::MAX };
+    i64::try_from(time_ns).unwrap_or(nearest)
 }
 
 /// Paths as a record takes them: of more than it takes, the folder that has all of them.

@@ -9,6 +9,8 @@ pub struct ResticSnapshot {
     pub foreign: ForeignSnapshot,
     /// The id that it had before restic changed its tags, rewrote it or copied it from another repository.
     pub original: Option<[u8; 32]>,
+    /// Its date as restic has it, if no snapshot here can have that: `foreign` has the nearest one.
+    pub date: Option<String>,
     /// The id of its tree.
     #[cfg(feature = "restic")]
     pub(crate) tree: [u8; 32],

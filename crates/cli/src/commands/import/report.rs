@@ -70,6 +70,17 @@ pub(super) fn told_before(
     Ok(())
 }
 
+/// Says so where a snapshot has another date than in restic.
+pub(super) fn note_date(output: &Output, snapshot: &ResticSnapshot) {
+    if let Some(date) = &snapshot.date {
+        output.note(format_args!(
+            "note: snapshot {} of restic is of {date}; a snapshot can be of the years 1677 to 2262, so it is imported as of {}",
+            short(&snapshot.hex_id(), 8),
+            rfc3339(snapshot.foreign.taken_ns),
+        ));
+    }
+}
+
 /// Tells of a snapshot that was imported without so many of its entries.
 pub(super) fn told(
     output: &Output,

@@ -203,6 +203,7 @@ impl<'a> Importing<'a> {
                     self.ends_with(Exit::Incomplete);
                 }
                 self.remember(&summary);
+                report::note_date(&self.app.output, snapshot);
                 self.sums.add(&summary, errors);
                 self.say(|output| report::told(output, snapshot, &summary, errors, &usage));
             }

@@ -159,6 +159,26 @@ fn a_snapshot_that_no_record_takes_is_named_and_the_others_are_imported() {
 }
 
 #[test]
+fn dates_that_no_snapshot_can_have_are_the_nearest_ones() {
+    let all = ["1500-01-01T00:00:00Z", "2024-01-01T00:00:00Z", "2400-01-01T00:00:00Z"];
+    let all: Vec<_> = all.iter().map(|time| snapshot(json!({"time": time}))).collect();
+    let Some(place) = crafted(&json!(all)) else { return };
+    let told = place.import_with(&[], 0);
+    for (words, nearest) in [("1500-01-01", "1677-09-21"), ("2400-01-01", "2262-04-11")] {
+        let said = told.stderr.lines().find(|line| line.contains(words));
+        assert!(said.is_some_and(|line| line.contains(nearest)), "{words}: {told:?}");
+    }
+    let dates: Vec<_> =
+        place.snapshots().iter().map(|one| one["original_received"].clone()).collect();
+    let years: Vec<_> = dates.iter().map(|date| &date.as_str().unwrap()[..4]).collect();
+    assert_eq!(years, ["1677", "2024", "2262"]);
+    let repo = text(&place.to);
+    let kept = place.machine.ok(["forget", "-n", "-r", repo, "--keep-yearly", "9", "--json"]);
+    assert!(kept.of_type("snapshot").iter().all(|one| one["forgotten"] == false), "{kept:?}");
+    place.check();
+}
+
+#[test]
 fn what_may_not_be_read_and_what_is_not_understood_is_no_damage() {
     let late = snapshot(json!({"time": "9999-12-31T23:59:59Z"}));
     let Some(place) = crafted(&json!([late, snapshot(json!({}))])) else { return };
