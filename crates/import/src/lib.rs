@@ -25,6 +25,8 @@ mod node;
 #[cfg(feature = "restic")]
 mod nodes;
 #[cfg(feature = "restic")]
+mod places;
+#[cfg(feature = "restic")]
 mod repository;
 #[cfg(feature = "restic")]
 mod tree;

@@ -34,11 +34,11 @@ impl ResticRepository {
         match self.0 {}
     }
 
-    /// Looks whether a snapshot can be read.
+    /// A snapshot with its paths as its tree has them.
     ///
     /// # Errors
     /// Never.
-    pub fn check_tree(&self, _: &ResticSnapshot) -> Result<(), ImportError> {
+    pub fn placed(&self, _: &ResticSnapshot) -> Result<ResticSnapshot, ImportError> {
         match self.0 {}
     }
 

@@ -9,13 +9,13 @@ use holdall_format::limits::RECORD_MAX_PATHS;
 use rustic_core::repofile::{BlobType, SnapshotFile};
 use rustic_core::{
     BlobId, Credentials, FileType, Id, ReadBackend, Repository, RepositoryBackends,
-    RepositoryOptions, RusticError,
+    RepositoryOptions, RusticError, TreeId,
 };
 
 use crate::directory::Directory;
 use crate::indexed::{Indexed, is_denied, is_forbidden, reason};
 use crate::tree::ResticTree;
-use crate::{ImportError, ResticSnapshot, UnreadKind, UnreadSnapshot};
+use crate::{ImportError, ResticSnapshot, UnreadKind, UnreadSnapshot, places};
 
 /// A repository of restic, open to be read.
 pub struct ResticRepository {
@@ -106,14 +106,18 @@ impl ResticRepository {
         }
     }
 
-    /// Looks whether the topmost folder of a snapshot can be read.
+    /// A snapshot with its paths as its tree has them, if its topmost folder can be read.
     ///
     /// # Errors
     /// [`ImportError::Damaged`], [`ImportError::Forbidden`].
-    pub fn check_tree(&self, snapshot: &ResticSnapshot) -> Result<(), ImportError> {
-        let id = BlobId::from(Id::new(snapshot.tree));
-        let read = self.repository.get_blob_cached(&id, BlobType::Tree);
-        read.map(drop).map_err(|error| unread(&self.path, &error))
+    pub fn placed(&self, snapshot: &ResticSnapshot) -> Result<ResticSnapshot, ImportError> {
+        let root = Id::new(snapshot.tree);
+        let read = self.repository.get_blob_cached(&BlobId::from(root), BlobType::Tree);
+        read.map_err(|error| unread(&self.path, &error))?;
+        let mut placed = snapshot.clone();
+        let paths = places::placed(&self.repository, TreeId::from(root), &placed.foreign.paths);
+        placed.foreign.paths = recordable(paths);
+        Ok(placed)
     }
 
     /// What walks the tree of a snapshot, and says what is as in `base`.

@@ -170,11 +170,23 @@ impl<'a> Importing<'a> {
             self.told_before(snapshot, &done);
             return Ok(());
         }
-        if let Err(error) = self.source.check_tree(snapshot) {
-            let (exit, hint) = hints::of_tree(&error, self.place);
-            self.failed(&anyhow::Error::from(error).context(not_imported(snapshot)), exit, &hint);
-            return Ok(());
+        match self.source.placed(snapshot) {
+            Ok(placed) => self.import_placed(&placed, self.base(snapshot)),
+            Err(error) => {
+                let (exit, hint) = hints::of_tree(&error, self.place);
+                let error = anyhow::Error::from(error).context(not_imported(snapshot));
+                self.failed(&error, exit, &hint);
+                Ok(())
+            }
         }
+    }
+
+    /// Imports one snapshot that the repository does not have.
+    fn import_placed(
+        &mut self,
+        snapshot: &ResticSnapshot,
+        base: Option<&ResticSnapshot>,
+    ) -> Result<()> {
         if let Some(reason) = snapshot.foreign.unrecordable() {
             let error = anyhow::anyhow!("{reason}").context(not_imported(snapshot));
             let hint = hints::of_unrecordable(&snapshot.hex_id());
@@ -183,7 +195,7 @@ impl<'a> Importing<'a> {
         }
         let run = self.app.run();
         let before = UsageCounters::now(&run);
-        let (source, base) = (self.source, self.base(snapshot));
+        let source = self.source;
         let tree = |with_base: bool| source.tree(snapshot, base.filter(|_| with_base));
         let base_id = base.map(|base| base.foreign.id);
         let imported = watched(&self.app.output, &run, Forecast::typical, || {
