@@ -1,5 +1,6 @@
 //! `holdall find`.
 
+use std::cmp::Reverse;
 use std::ffi::OsString;
 
 use anyhow::Result;
@@ -86,8 +87,10 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let named = shown.chosen(&access, &args.snapshots, &filter)?;
     let is_named =
         |snapshot: &Snapshot| named.is_empty() || named.iter().any(|named| named.id == snapshot.id);
-    let newest_first: Vec<_> =
+    let mut newest_first: Vec<_> =
         shown.snapshots.iter().rev().filter(|one| filter.takes(one) && is_named(one)).collect();
+    // What was copied or imported came later than it was made.
+    newest_first.sort_by_key(|one| Reverse(one.taken_ns()));
     let wanted = |path: &[u8], entry: &Entry| {
         let modified = modified_ns(entry.mtime);
         args.kind.is_none_or(|kind| kind.is(entry.kind))
@@ -128,7 +131,7 @@ fn show(
         output.result(format_args!(
             "snapshot {:.10} {} {}",
             snapshot.id.to_string(),
-            local_time(snapshot.received_ns),
+            local_time(snapshot.taken_ns()),
             Shown(snapshot.secret.host.as_bytes()),
         ))?;
     }

@@ -6,6 +6,12 @@ use std::process::Command;
 use super::Place;
 use crate::house::{Outcome, small_tree, text};
 
+/// The lines of a command's output that have one of these words, by the word.
+fn in_order<'a>(said: &str, words: &[&'a str]) -> Vec<&'a str> {
+    let found = |line: &str| words.iter().copied().find(|word| line.contains(word));
+    said.lines().filter_map(found).collect()
+}
+
 #[test]
 fn an_import_or_a_copy_is_no_good_backup() {
     let Some(place) = Place::new() else { return };
@@ -23,6 +29,35 @@ fn an_import_or_a_copy_is_no_good_backup() {
         place.machine.ok(["backup", text(&place.source), "-r", text(repo)]);
         place.machine.run(status("3d")).expect(0);
     }
+}
+
+#[test]
+fn snapshots_are_listed_and_searched_by_the_dates_that_are_shown() {
+    let Some(place) = Place::new() else { return };
+    fs::create_dir(&place.source).unwrap();
+    fs::write(place.source.join("letter"), "of now").unwrap();
+    let repo = text(&place.to);
+    place.machine.ok(["backup", text(&place.source), "-r", repo]);
+    for year in [2022, 2020] {
+        fs::write(place.source.join("letter"), format!("of {year}")).unwrap();
+        place.back_up(year, &[]);
+    }
+    let ids = place.restic_ids();
+    for id in [&ids[1], &ids[0]] {
+        place.import_with(&["--snapshot", id], 0);
+    }
+    let listed = place.machine.ok(["snapshots", "-r", repo]).stdout;
+    assert_eq!(in_order(&listed, &["2020-", "2022-", "2026-", "2027-"])[..2], ["2020-", "2022-"]);
+    let listed = place.machine.ok(["snapshots", "-r", repo, "--json"]).of_type("snapshot");
+    assert_eq!(listed[0]["original_received"], "2020-02-03T04:05:06Z");
+
+    let found = place.machine.ok(["find", "letter", "-r", repo]);
+    let dates = in_order(&found.stdout, &["2020-", "2022-"]);
+    assert_eq!(dates, ["2022-", "2020-"], "{found:?}");
+    let first = found.stdout.lines().next().unwrap().split(' ').nth(1).unwrap().to_owned();
+    let own = listed.iter().find(|one| one["copied_from"].is_null()).unwrap();
+    assert!(own["id"].as_str().unwrap().starts_with(&first), "{found:?}");
+    assert!(found.stderr.contains(&first), "{found:?}");
 }
 
 #[test]
