@@ -132,6 +132,11 @@ impl Passwords {
         }
     }
 
+    /// Whether it is read from a file, or from what a command prints.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self.source, Some(Source::File(_) | Source::Command(_)))
+    }
+
     /// Where it comes from, and what gives it: nothing of the password itself, and of a command only its program.
     pub(crate) fn described(&self) -> (Origin, Option<String>) {
         let what = self.source.as_ref().map(|source| match source {

@@ -85,8 +85,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let begun = Instant::now();
     // Before a password is asked for.
     ResticRepository::check(&args.repository).map_err(refused)?;
-    let password = args.passwords(app)?.existing(&args.repository.display().to_string())?;
-    let source = ResticRepository::open(&args.repository, &password).map_err(refused)?;
+    let password = args.passwords(app)?;
+    let is_trimmed = password.is_read();
+    let password = password.existing(&args.repository.display().to_string())?;
+    let password = if is_trimmed { trimmed(&password) } else { &*password };
+    let source = ResticRepository::open(&args.repository, password).map_err(refused)?;
     let (listed, unread) = source.snapshots().map_err(refused)?;
     let wanted = chosen(&listed, &unread, &args.snapshots)?;
     let destination = open::access_with(app, args.connection.patience())?;
@@ -116,6 +119,11 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let exit = importing.end()?;
     audits::tell(app, &destination);
     Ok(exit)
+}
+
+/// What restic takes of the output of a command, or of a file.
+fn trimmed(password: &str) -> &str {
+    password.trim_start_matches('\u{feff}').trim()
 }
 
 /// The snapshots with ids that begin so; all, if none is named.

@@ -81,3 +81,16 @@ fn what_was_backed_up_by_a_relative_path_is_recorded_where_the_tree_has_it() {
         place.restore(one["id"].as_str().unwrap());
     }
 }
+
+#[test]
+fn a_password_is_trimmed_as_restic_trims_it() {
+    let Some(place) = Place::new() else { return };
+    small_tree(&place.source);
+    fs::write(place.machine.path("restic.txt"), "\u{feff} \tof restic  \n\n").unwrap();
+    place.back_up(2020, &[]);
+    place.import();
+    let mut by_command =
+        place.machine.command(["import", "restic", text(&place.from), "-r", text(&place.to)]);
+    by_command.env("HOLDALL_FROM_PASSWORD_COMMAND", "printf ' of restic \\n'");
+    Outcome::of(&mut by_command).expect(0);
+}
