@@ -213,7 +213,7 @@ impl Run {
         std::mem::take(&mut *lock(&self.vanished))
     }
 
-    /// Notes a directory that is left out, or all that is in it, and no rule names it.
+    /// Notes a directory that is left out, or all that is in it, and no rule names it; or rules that do not count.
     pub(crate) fn leave_out(&self, path: &[u8], reason: &str) {
         let mut kept = lock(&self.left_out);
         if kept.len() < PROBLEMS_KEPT {

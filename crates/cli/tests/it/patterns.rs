@@ -63,3 +63,21 @@ fn lines_of_a_holdallignore_that_can_not_be_read_are_told_and_the_others_count()
     let left = machine.ok(["ls", "-r", repo, "latest", &format!("{source}/docs")]).stdout;
     assert_eq!(left.trim(), format!("{source}/docs/.holdallignore"));
 }
+
+#[test]
+fn a_holdallignore_that_is_no_file_is_said_once_not_to_count() {
+    let machine = Machine::new();
+    let (repo, source) = (machine.path("repo"), machine.path("source"));
+    let [repo, source] = [&repo, &source].map(|path| path.to_str().unwrap());
+    small_tree(source.as_ref());
+    fs::write(machine.path("rules"), "*.txt\n").unwrap();
+    std::os::unix::fs::symlink(machine.path("rules"), format!("{source}/.holdallignore")).unwrap();
+    fs::create_dir(format!("{source}/docs/.holdallignore")).unwrap();
+    machine.init(&["-r", repo]);
+    let told = machine.run(["backup", "-r", repo, source]).expect(0);
+    let said: Vec<_> = told.stderr.lines().filter(|line| line.contains(".holdallignore")).collect();
+    assert_eq!(said.len(), 1, "{told:?}");
+    assert!(said[0].contains(&format!("{source}/.holdallignore")), "{said:?}");
+    let left = machine.ok(["ls", "-r", repo, "latest", &format!("{source}/docs")]).stdout;
+    assert!(left.contains("letter.txt"), "{left}");
+}

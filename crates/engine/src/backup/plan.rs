@@ -111,6 +111,8 @@ in a run of its own";
 const OF_REPOSITORY: &str = "is of the repository itself and is left out";
 const SHOWS_KERNEL: &str = "has no files, but shows the state of the system, and is left out";
 const ALL_RULED_OUT: &str = "has nothing in this snapshot: rules leave out all that is in it";
+const NO_RULES: &str =
+    "is no file, so no rules of it count: put a file with the rules in its place";
 
 /// Why nothing of a source is in the snapshot.
 #[derive(Clone, Copy)]
@@ -711,6 +713,12 @@ impl<F: ItemSink> Plan<'_, F> {
             return None;
         }
         let absolute = path.to_absolute();
+        if LocalRules::is_no_file(&listed.dir) {
+            let ignore_file =
+                [absolute.strip_suffix(b"/").unwrap_or(&absolute), b"/.holdallignore"];
+            self.shared.run.leave_out(&ignore_file.concat(), NO_RULES);
+            return None;
+        }
         let (rules, problems) = LocalRules::read(&listed.dir, &absolute)?;
         for reason in problems {
             self.shared.run.problem(&absolute, format!(".holdallignore: {reason}"));

@@ -109,6 +109,12 @@ impl LocalRules {
         has_name(names, IGNORE_FILE)
     }
 
+    /// Whether the `.holdallignore` in a directory looks like rules and is none, such as a link to a file of rules.
+    pub(crate) fn is_no_file(dir: &Dir) -> bool {
+        let found = Name::new(IGNORE_FILE).ok().and_then(|name| dir.stat(name).ok());
+        found.is_some_and(|stat| !matches!(stat.kind, FileKind::File | FileKind::Dir))
+    }
+
     /// Reads the `.holdallignore` in the directory at absolute `path`, if there is a file of that
     /// name. What cannot be read of it is given back, line by line; the rest counts.
     pub(crate) fn read(dir: &Dir, path: &[u8]) -> Option<(Self, Vec<String>)> {
