@@ -32,9 +32,9 @@ and rules count it by its date, as they count copies. What was imported before i
 later imports only what is new, and goes on after an import that was cut short. One that was imported without items that \
 could not be read stays as it is: forget it to import it again. The repository of restic is only read.
 
---password-file is the password of restic's repository here. That of the own one comes from where it comes otherwise, such \
-as HOLDALL_PASSWORD_FILE. With --from-password-file, or HOLDALL_FROM_PASSWORD_FILE, HOLDALL_FROM_PASSWORD_COMMAND or \
-HOLDALL_FROM_PASSWORD, restic's comes from there, and --password-file is that of the own one.
+--password-file is the password of restic's repository here. That of holdall's repository is taken from \
+HOLDALL_PASSWORD_FILE or the settings, or asked for. With --from-password-file, or HOLDALL_FROM_PASSWORD_FILE, \
+HOLDALL_FROM_PASSWORD_COMMAND or HOLDALL_FROM_PASSWORD, restic's comes from there, and --password-file is that of holdall's.
 
 The repository has to be in a directory. restic copies one from elsewhere with `restic copy`. What of a snapshot cannot be \
 read is told, and the rest of the snapshot imported.
