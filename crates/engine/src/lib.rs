@@ -74,7 +74,7 @@ pub use erased::erased_text;
 pub use error::EngineError;
 pub use filter::exclude::ExcludeRules;
 pub use filter::patterns::{Met, PatternError, Patterns};
-pub use fs_snapshot::{FsSnapshot, FsSnapshotError, take_fs_snapshot};
+pub use fs_snapshot::{FsSnapshot, FsSnapshotError, FsSnapshotNote, take_fs_snapshot};
 pub use import::{Entries, ForeignSnapshot, ForeignTree, Found, FoundContent, Imported, Importer};
 pub use item_fate::ItemFate;
 pub use new_repository::{new_repository, remade_repository, with_new_config};

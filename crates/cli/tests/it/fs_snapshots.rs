@@ -1,6 +1,8 @@
 //! `backup --use-fs-snapshot` on a real btrfs: all files of one moment, nothing that is nested or mounted left out, and no
 //! snapshot left behind.
 
+mod kept;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,11 +45,40 @@ impl Disk {
         [&[args[0], "-r", text(&self.repo)], &args[1..]].concat()
     }
 
+    /// Makes a subvolume with a file in it, which has the subvolume's name in it.
+    fn subvolume(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        btrfs(&["-q", "subvolume", "create", text(&path)]);
+        fs::write(path.join("file"), name).unwrap();
+        path
+    }
+
     /// What is left of snapshots.
     fn left(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.path(".holdall-snapshots")) else { return Vec::new() };
         entries.map(|entry| entry.unwrap().path()).collect()
     }
+
+    /// A run into a repository of its own, which stops once it has a snapshot with that number.
+    fn stopped(&self, repo: &str, source: &Path, number: &str) -> Process {
+        let (before, repo) = (self.left(), self.machine.path(repo));
+        self.machine.init(&["-r", text(&repo)]);
+        let args = ["backup", "-r", text(&repo), text(source), "--use-fs-snapshot"];
+        let slow = Process::spawn(&mut self.machine.command(args)).unwrap();
+        let begun = Instant::now();
+        let is_it = |own: &PathBuf| !before.contains(own) && own.join(number).exists();
+        while !self.left().iter().any(is_it) {
+            assert!(begun.elapsed() < PATIENCE, "no snapshot is taken");
+            thread::sleep(Duration::from_millis(2));
+        }
+        send_signal(&slow, Signal::STOP);
+        slow
+    }
+}
+
+/// Takes long to read.
+fn large(path: &Path) {
+    fs::write(path, holdall_testkit::Random::new(7).bytes(100 << 20)).unwrap();
 }
 
 fn btrfs(args: &[&str]) {
@@ -94,7 +125,7 @@ fn a_snapshot_is_read_with_all_that_is_nested_and_mounted_in_it_and_then_removed
     assert_eq!(read("beside/folder/file"), "home/beside");
     assert_eq!(read("old/folder/file"), "home/a");
     assert_eq!(read("folder/memory/file"), "in memory");
-    assert_eq!(disk.left(), <[PathBuf; 0]>::default());
+    assert!(!disk.path(".holdall-snapshots").exists());
     assert_eq!(mounted(), before);
 }
 
@@ -121,7 +152,7 @@ fn files_that_are_written_one_after_the_other_are_of_one_moment() {
     let home = disk.path("home");
     btrfs(&["-q", "subvolume", "create", text(&home)]);
     // What lies between the two takes long enough to read for them to differ without a snapshot.
-    fs::write(home.join("middle"), holdall_testkit::Random::new(7).bytes(100 << 20)).unwrap();
+    large(&home.join("middle"));
     let (first, last) = (home.join("a"), home.join("z"));
     let ended = AtomicBool::new(false);
     let begun = Barrier::new(2);
@@ -159,26 +190,17 @@ fn files_that_are_written_one_after_the_other_are_of_one_moment() {
 fn what_a_killed_run_left_is_removed_by_the_next_and_not_while_it_runs() {
     let Some(disk) = Disk::new() else { return };
     let (home, _memory) = nested(&disk);
-    fs::write(home.join("large"), holdall_testkit::Random::new(7).bytes(100 << 20)).unwrap();
-    let args = ["backup", text(&home), "--use-fs-snapshot"];
-    let other = disk.machine.path("other");
-    disk.machine.init(&["-r", text(&other)]);
-    let mut slow = Process::spawn(&mut disk.machine.command(disk.args(&args))).unwrap();
-    let begun = Instant::now();
+    large(&home.join("large"));
+    let mut slow = disk.stopped("other", &home, "3");
     let has_all = || disk.left().iter().any(|own| own.join("3").exists());
-    while !has_all() {
-        assert!(begun.elapsed() < PATIENCE, "no snapshot is taken");
-        thread::sleep(Duration::from_millis(5));
-    }
     let within = home.join("a");
-    send_signal(&slow, Signal::STOP);
-    let beside = ["backup", "-r", text(&other), text(&within), "--use-fs-snapshot"];
-    disk.machine.ok(beside);
+    let beside = disk.args(&["backup", text(&within), "--use-fs-snapshot"]);
+    disk.machine.ok(&beside);
     assert!(has_all(), "another run takes them for its own");
     slow.kill().unwrap();
     assert!(has_all(), "a killed program removes nothing");
-    disk.machine.ok(beside);
-    assert_eq!(disk.left(), <[PathBuf; 0]>::default());
+    disk.machine.ok(&beside);
+    assert!(!disk.path(".holdall-snapshots").exists());
 }
 
 #[test]
@@ -203,9 +225,7 @@ fn what_cannot_be_had_is_refused_and_other_file_systems_are_named() {
     let name = format!("latest:{}/file", text(&plain));
     assert_eq!(disk.machine.ok(disk.args(&["dump", &name])).stdout, "plain");
 
-    let squatter = disk.path(".holdall-snapshots");
-    fs::remove_dir(&squatter).unwrap();
-    fs::create_dir(&squatter).unwrap();
+    fs::create_dir(disk.path(".holdall-snapshots")).unwrap();
     let args = disk.args(&["backup", text(&home), "--use-fs-snapshot"]);
     let refused = disk.machine.run(args).expect(1);
     assert!(refused.stderr.contains(".holdall-snapshots at its top"), "{refused:?}");

@@ -52,6 +52,12 @@ impl Mount {
         Self::on_image(point, bytes, "btrfs-progs", &["/usr/sbin/mkfs.btrfs", "-q", "-m", "single"])
     }
 
+    /// What is at a path, mounted once more on what is at `point`, by who may mount.
+    pub(crate) fn bind(from: &Path, point: &Path) -> Self {
+        succeeds(Command::new("mount").arg("--bind").args([from, point]));
+        Self { point: point.to_owned() }
+    }
+
     fn on_image(point: &Path, bytes: u64, package: &str, make: &[&str]) -> Option<Self> {
         fs::create_dir_all(point).expect("a folder");
         let image = point.with_extension("image");

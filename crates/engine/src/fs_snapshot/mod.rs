@@ -8,10 +8,12 @@
 mod places;
 mod store;
 
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use holdall_format::Shown;
 use holdall_sys::make_folders;
 use holdall_sys::mounts::Mounts;
 use holdall_sys::own_mounts::OwnMounts;
@@ -36,8 +38,45 @@ pub enum FsSnapshotError {
     },
 }
 
+/// What is not read from a snapshot, or stands in the way of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FsSnapshotNote {
+    /// A source that lies on another file system is read as it is.
+    Elsewhere(
+        /// Where it is recorded.
+        Vec<u8>,
+    ),
+    /// Where snapshots are kept is something that no run made.
+    Foreign {
+        /// The file system's device.
+        device: Vec<u8>,
+        /// What lies there.
+        names: Vec<Vec<u8>>,
+    },
+}
+
+impl fmt::Display for FsSnapshotNote {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Elsewhere(path) => {
+                write!(out, "{} does not lie on btrfs and is read as it is", Shown(path))
+            }
+            Self::Foreign { device, names } => {
+                let names: Vec<_> = names.iter().map(|name| Shown(name).to_string()).collect();
+                write!(
+                    out,
+                    "{} at the top of {} holds what is not of holdall, which is left as it is and not backed up: {}",
+                    store::ALL,
+                    Shown(device),
+                    names.join(", ")
+                )
+            }
+        }
+    }
+}
+
 fn failed(what: &str, path: &[u8]) -> impl FnOnce(io::Error) -> FsSnapshotError {
-    let what = format!("{what} {}", holdall_format::Shown(path));
+    let what = format!("{what} {}", Shown(path));
     |source| FsSnapshotError::System { what, source }
 }
 
@@ -47,8 +86,8 @@ fn failed(what: &str, path: &[u8]) -> impl FnOnce(io::Error) -> FsSnapshotError 
 pub struct FsSnapshot {
     /// What to back up.
     pub sources: Vec<Source>,
-    /// Those that lie on other file systems, by where they are recorded: they are read as they are.
-    pub as_they_are: Vec<Vec<u8>>,
+    /// What is to be known of them.
+    pub notes: Vec<FsSnapshotNote>,
     // In this order, as the snapshots are removed when nothing of them is mounted any more.
     _mounts: OwnMounts,
     _stores: Stores,
@@ -61,6 +100,7 @@ pub struct FsSnapshot {
 pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot, FsSnapshotError> {
     let view = folder.as_os_str().as_bytes();
     make_folders(folder, 0o700).map_err(failed("make the folder", view))?;
+    let mut stores = Stores::default();
     let mounts = OwnMounts::enter().map_err(failed("show snapshots below", view))?;
     let table = Mounts::read().map_err(failed("read", b"the mount table"))?;
     let located: Vec<_> = sources.iter().map(|source| Located::of(source, &table)).collect();
@@ -69,7 +109,6 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
         return Err(FsSnapshotError::NoneThere);
     }
     mounts.show_all_below(view).map_err(failed("show snapshots below", view))?;
-    let mut stores = Stores::default();
     for place in &places {
         put(place, view, &mounts, &mut stores)?;
     }
@@ -78,10 +117,15 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
         Some(real) => Source { path: source.path.clone(), read_at: seen_below(view, real) },
         None => source.clone(),
     });
-    let plain = sources.iter().zip(&located).filter(|(_, located)| located.subvolume.is_none());
+    let elsewhere = sources.iter().zip(&located).filter(|(_, located)| located.subvolume.is_none());
+    let elsewhere = elsewhere.map(|(source, _)| FsSnapshotNote::Elsewhere(source.path.clone()));
+    let foreign = stores.foreign().map(|(device, names)| FsSnapshotNote::Foreign {
+        device: device.to_vec(),
+        names: names.to_vec(),
+    });
     Ok(FsSnapshot {
         sources: read.collect(),
-        as_they_are: plain.map(|(source, _)| source.path.clone()).collect(),
+        notes: elsewhere.chain(foreign).collect(),
         _mounts: mounts,
         _stores: stores,
     })

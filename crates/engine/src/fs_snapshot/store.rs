@@ -1,8 +1,12 @@
-//! Where snapshots are kept while they are read: in a subvolume at the top of their file system, which others cannot look
-//! into.
+//! Where snapshots are kept while they are read: in a subvolume at the top of their file system.
 //!
-//! Each run has a subvolume of its own in there, which it holds a lock on. One that nobody holds is what is left of a run that
-//! was killed, and is removed.
+//! Each run has a subvolume of its own in there, which it holds a lock on, and which others cannot look into. One that nobody
+//! holds is what is left of a run that was killed, and is removed. Whoever uses the same place for something else is not to
+//! lose it: a run's subvolume is known by its name, and by having nothing in it but what a run makes.
+//!
+//! ```text
+//! .holdall-snapshots/run-8c1f0a6b7d2e4935/0    a snapshot that nobody can write to
+//! ```
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,18 +15,30 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
+use holdall_crypto::{Entropy, SystemEntropy};
 use holdall_sys::{Dir, Name, btrfs, lock, own_mounts};
 
 use super::{FsSnapshotError, failed};
 
 /// The subvolume with all snapshots that are read.
-const ALL: &str = ".holdall-snapshots";
+pub(super) const ALL: &str = ".holdall-snapshots";
+/// How the name of a run's subvolume begins. Random digits follow.
+const RUN: &str = "run-";
+const RUN_DIGITS: usize = 16;
+/// How often a run begins anew, if others that end take away what it has just opened.
+const ATTEMPTS: usize = 1000;
 
 /// The snapshots of each device.
 #[derive(Debug, Default)]
 pub(super) struct Stores(BTreeMap<Vec<u8>, Store>);
 
 impl Stores {
+    /// Where something lies among the snapshots that is of no run, by device, and the names of it.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = (&[u8], &[Vec<u8>])> {
+        let all = self.0.iter().map(|(device, store)| (&device[..], &store.foreign[..]));
+        all.filter(|(_, names)| !names.is_empty())
+    }
+
     /// Takes a snapshot of the subvolume at `path`; the mount of it is nowhere yet.
     pub(super) fn snapshot(
         &mut self,
@@ -43,6 +59,7 @@ impl Stores {
 /// What a run keeps on one file system. It removes it at its end.
 #[derive(Debug)]
 struct Store {
+    top: Dir,
     all: Dir,
     /// The name of this run's subvolume.
     name: String,
@@ -50,25 +67,32 @@ struct Store {
     own: Dir,
     _lock: lock::Held,
     count: usize,
+    /// The names of what lies beside it and is of no run.
+    foreign: Vec<Vec<u8>>,
 }
 
 impl Store {
     fn open(device: &[u8]) -> io::Result<Self> {
-        let all = all_of(&btrfs::open_top(device)?)?;
-        sweep(&all)?;
-        for number in 0.. {
-            let name = number.to_string();
-            match btrfs::create(&all, Name::new(name.as_bytes())?) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(error),
-            }
-            // Another run may take it for one that was killed until it is locked.
-            if let Some((own, lock)) = locked(&all, &name)? {
-                return Ok(Self { all, name, own, _lock: lock, count: 0 });
+        for _ in 1..ATTEMPTS {
+            match Self::begin(btrfs::open_top(device)?) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                begun => return begun,
             }
         }
-        Err(io::ErrorKind::StorageFull.into())
+        Self::begin(btrfs::open_top(device)?)
+    }
+
+    /// # Errors
+    /// `NotFound` if another run took it for one that was killed, or removed the subvolume around it; else what the
+    /// system says.
+    fn begin(top: Dir) -> io::Result<Self> {
+        let all = all_of(&top)?;
+        let foreign = sweep(&all)?;
+        let name = run_name();
+        btrfs::create(&all, Name::new(name.as_bytes())?)?;
+        let (own, lock) = locked(&all, name.as_bytes())?.ok_or(io::ErrorKind::NotFound)?;
+        file(&own)?.set_permissions(Permissions::from_mode(0o700))?;
+        Ok(Self { top, all, name, own, _lock: lock, count: 0, foreign })
     }
 
     fn snapshot(&mut self, device: &[u8], path: &[u8]) -> io::Result<OwnedFd> {
@@ -83,39 +107,61 @@ impl Drop for Store {
     fn drop(&mut self) {
         // What cannot be removed now, the next run removes.
         let _ = remove(&self.all, &self.own, self.name.as_bytes());
+        let _ = Name::new(ALL.as_bytes()).map(|all| btrfs::remove_empty(&self.top, all));
     }
 }
 
-/// The subvolume with all snapshots, in which nobody but root may look.
+fn run_name() -> String {
+    let mut random = [0; RUN_DIGITS / 2];
+    SystemEntropy.fill(&mut random);
+    format!("{RUN}{:0RUN_DIGITS$x}", u64::from_be_bytes(random))
+}
+
+fn is_run_name(name: &[u8]) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let digits = name.strip_prefix(RUN.as_bytes());
+    digits.is_some_and(|digits| digits.len() == RUN_DIGITS && digits.iter().all(is_digit))
+}
+
+/// The subvolume with all snapshots.
 fn all_of(top: &Dir) -> io::Result<Dir> {
     let name = Name::new(ALL.as_bytes())?;
-    match btrfs::create(top, name) {
+    let is_new = match btrfs::create(top, name) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
+        created => created.is_ok(),
+    };
     let all = top.open_child(name)?;
     let stat = all.stat_self()?;
     if !btrfs::is_subvolume(&stat) || stat.uid != 0 {
         let message = format!("{ALL} at its top is not what root made: rename it");
         return Err(io::Error::other(message));
     }
-    file(&all)?.set_permissions(Permissions::from_mode(0o700))?;
+    if is_new {
+        file(&all)?.set_permissions(Permissions::from_mode(0o700))?;
+    }
     Ok(all)
 }
 
-/// Removes what runs left that were killed.
-fn sweep(all: &Dir) -> io::Result<()> {
+/// Removes what runs left that were killed; says what is of no run.
+fn sweep(all: &Dir) -> io::Result<Vec<Vec<u8>>> {
+    let mut foreign = Vec::new();
     for entry in all.entries()?.iter() {
         let name = entry.name().as_bytes();
-        let Some((left, _lock)) = locked(all, &String::from_utf8_lossy(name))? else { continue };
-        remove(all, &left, name)?;
+        let is_foreign = match is_run_name(name) {
+            true => match locked(all, name)? {
+                Some((left, _lock)) => !remove(all, &left, name)?,
+                None => false,
+            },
+            false => true,
+        };
+        foreign.extend(is_foreign.then(|| name.to_vec()));
     }
-    Ok(())
+    Ok(foreign)
 }
 
 /// A run's subvolume, locked; nothing if another holds it, or removed it meanwhile.
-fn locked(all: &Dir, name: &str) -> io::Result<Option<(Dir, lock::Held)>> {
-    let name = Name::new(name.as_bytes())?;
+fn locked(all: &Dir, name: &[u8]) -> io::Result<Option<(Dir, lock::Held)>> {
+    let name = Name::new(name)?;
     let Ok(dir) = all.open_child(name) else { return Ok(None) };
     let Some(lock) = lock::Held::exclusive(file(&dir)?)? else { return Ok(None) };
     let is_there = all
@@ -124,11 +170,28 @@ fn locked(all: &Dir, name: &str) -> io::Result<Option<(Dir, lock::Held)>> {
     Ok(is_there.then_some((dir, lock)))
 }
 
-fn remove(all: &Dir, own: &Dir, name: &[u8]) -> io::Result<()> {
-    for entry in own.entries()?.iter() {
+/// Removes a run's subvolume with the snapshots in it. Whether it was one: else it stays as it is.
+fn remove(all: &Dir, own: &Dir, name: &[u8]) -> io::Result<bool> {
+    let entries = own.entries()?;
+    let is_run = btrfs::is_subvolume(&own.stat_self()?)
+        && entries.iter().all(|entry| is_snapshot(own, entry.name()));
+    if !is_run {
+        return Ok(false);
+    }
+    for entry in entries.iter() {
         btrfs::destroy(own, entry.name())?;
     }
-    btrfs::destroy(all, Name::new(name)?)
+    btrfs::remove_empty(all, Name::new(name)?)?;
+    Ok(true)
+}
+
+/// Whether this is what a run makes: a snapshot with a number for its name, which nobody can write to.
+fn is_snapshot(own: &Dir, name: Name<'_>) -> bool {
+    let is_read_only = |dir: Dir| {
+        Ok::<_, io::Error>(btrfs::is_subvolume(&dir.stat_self()?) && btrfs::is_read_only(&dir)?)
+    };
+    name.as_bytes().iter().all(u8::is_ascii_digit)
+        && own.open_child(name).and_then(is_read_only).unwrap_or(false)
 }
 
 fn file(dir: &Dir) -> io::Result<File> {

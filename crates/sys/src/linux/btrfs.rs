@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{self, Getter, Opcode, Updater, opcode};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
@@ -98,6 +98,14 @@ pub fn destroy(from: &Dir, name: Name<'_>) -> io::Result<()> {
     let mut args = [0; ARGS_BYTES];
     put(&mut args, NAME_AT, name.as_bytes());
     call::<DESTROY>(from, &mut args)
+}
+
+/// Removes a subvolume if nothing is in it.
+///
+/// # Errors
+/// What the system says: `ENOTEMPTY` if something is, `EPERM` before Linux 4.18.
+pub fn remove_empty(from: &Dir, name: Name<'_>) -> io::Result<()> {
+    Ok(rustix::fs::unlinkat(from, name.as_bytes(), AtFlags::REMOVEDIR)?)
 }
 
 /// Makes a snapshot of a subvolume that nobody can write to. In the place of those nested in it are empty directories.

@@ -18,7 +18,6 @@ use crate::arguments::{recordable, sources};
 use crate::commands::tag;
 use crate::exit::{Exit, Refusal};
 use crate::terminal::interrupt::Interrupt;
-use crate::terminal::output::Shown;
 
 /// Longer than any list of what changed: the agent names some thousand folders at most.
 const CHANGES_MAX_BYTES: u64 = 64 << 20;
@@ -62,11 +61,8 @@ impl Args {
                 "nothing was backed up; without --use-fs-snapshot, files are read as they are",
             )
         })?;
-        for path in &taken.as_they_are {
-            app.output.note(format_args!(
-                "note: {} does not lie on btrfs and is read as it is",
-                Shown(path)
-            ));
+        for note in &taken.notes {
+            app.output.note(format_args!("note: {note}"));
         }
         options.sources.clone_from(&taken.sources);
         // They are about what is there now.
