@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use holdall_format::{RepositoryConfig, Shown};
 use holdall_meter::{counted, size};
-use holdall_sys::{Dir, FileKind, Name, Stat, disk, stat};
+use holdall_sys::{Dir, FileKind, Name, Stat, btrfs, disk, stat};
 use holdall_tree::PathKey;
 
 use super::job::Work;
@@ -22,9 +22,9 @@ use super::read::{has_vanished, not_read};
 use super::scan::Step;
 use super::unread::Unread;
 use super::walk::Walk;
-use crate::EngineError;
 use crate::filter::exclude::{ExcludeRules, LocalRules, RulesMet};
 use crate::storing::Shared;
+use crate::{EngineError, fs_snapshot};
 
 /// The next subdirectories are handed to the walkers when no more than this many are left, so that
 /// the walkers always have something to do.
@@ -109,6 +109,8 @@ in a run of its own";
 
 /// Why directories are left out that no rule names.
 const OF_REPOSITORY: &str = "is of the repository itself and is left out";
+const HOLDS_FS_SNAPSHOTS: &str =
+    "is where snapshots of the file system are kept while they are read, and is left out";
 const SHOWS_KERNEL: &str = "has no files, but shows the state of the system, and is left out";
 const ALL_RULED_OUT: &str = "has nothing in this snapshot: rules leave out all that is in it";
 const NO_RULES: &str =
@@ -364,6 +366,10 @@ impl<F: ItemSink> Plan<'_, F> {
             if kind != Some(stat.kind) && self.leaves_out(&mut frames, &path, stat.kind)? {
                 continue;
             }
+            let Some(frame) = frames.last_mut() else { break };
+            if self.holds_fs_snapshots(frame, &path, &stat) {
+                continue;
+            }
             if let Some(limit_bytes) = self.exceeded_limit(&path, &stat) {
                 frames.last_mut().into_iter().for_each(|frame| frame.leaves_out = true);
                 let rule = format!("--exclude-larger-than {}", size(limit_bytes));
@@ -475,6 +481,20 @@ impl<F: ItemSink> Plan<'_, F> {
         }
         self.items.left_out(path.clone(), rule, None)?;
         Ok(true)
+    }
+
+    /// Whether snapshots of the file system are kept in a directory within a frame, which are of this or another run; then
+    /// notes that. In a snapshot nothing is there.
+    fn holds_fs_snapshots(&self, frame: &Frame, path: &PathKey, stat: &Stat) -> bool {
+        let is_on_the_way = |named: &PathKey| named == path || path.is_ancestor_of(named);
+        let is_wanted = || self.named.range(path..).next().is_some_and(is_on_the_way);
+        if !fs_snapshot::is_kept_at(&frame.listed.dir, path.name(), stat) || is_wanted() {
+            return false;
+        }
+        if btrfs::is_subvolume(stat) {
+            self.shared.run.leave_out(&path.to_absolute(), HOLDS_FS_SNAPSHOTS);
+        }
+        true
     }
 
     /// The length that a file may have, if it has more and is no source itself.

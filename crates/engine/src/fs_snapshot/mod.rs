@@ -20,6 +20,7 @@ use holdall_sys::own_mounts::OwnMounts;
 
 use self::places::{Located, Place};
 use self::store::Stores;
+pub(crate) use self::store::is_kept_at;
 use crate::{Source, plain_path};
 
 /// Why there is no snapshot to read.

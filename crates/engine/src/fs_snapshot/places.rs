@@ -6,8 +6,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use holdall_sys::mounts::Mounts;
-use holdall_sys::{btrfs, own_mounts};
+use holdall_sys::{Name, btrfs, own_mounts};
 
+use super::store::is_kept_at;
 use super::{FsSnapshotError, failed};
 use crate::{FOLLOWED, Source};
 
@@ -107,6 +108,18 @@ pub(super) fn of(sources: &[Located], table: &Mounts) -> Result<Vec<Place>, FsSn
     Ok(found.into_values().collect())
 }
 
+/// Whether snapshots are kept at this path.
+fn is_store(path: &[u8]) -> bool {
+    let path = Path::new(OsStr::from_bytes(path));
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return false };
+    let above = own_mounts::open_dir(above.as_os_str().as_bytes());
+    let kept = above.and_then(|above| {
+        let stat = above.stat(Name::new(name.as_bytes())?)?;
+        Ok(is_kept_at(&above, name.as_bytes(), &stat))
+    });
+    kept.unwrap_or(false)
+}
+
 /// Adds the subvolumes in one that lie in the source.
 fn add_nested(
     outer: &Place,
@@ -120,7 +133,11 @@ fn add_nested(
     for path in nested.map_err(failed("list the subvolumes in", &outer.path))? {
         let path = below(&outer.path, &path);
         // Where something else is mounted over it, it is not seen.
-        if !is_within(&path, source) || !is_subvolume(&path) || found.contains_key(&path) {
+        if !is_within(&path, source)
+            || is_store(&path)
+            || !is_subvolume(&path)
+            || found.contains_key(&path)
+        {
             continue;
         }
         let place = Place { path: path.clone(), device: outer.device.clone() };

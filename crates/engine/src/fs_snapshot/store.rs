@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_sys::{Dir, Name, btrfs, lock, own_mounts};
+use holdall_sys::{Dir, FileKind, Name, Stat, btrfs, lock, own_mounts};
 
 use super::{FsSnapshotError, failed};
 
@@ -109,6 +109,20 @@ impl Drop for Store {
         let _ = remove(&self.all, &self.own, self.name.as_bytes());
         let _ = Name::new(ALL.as_bytes()).map(|all| btrfs::remove_empty(&self.top, all));
     }
+}
+
+/// Whether what is called `name` in a directory is where snapshots are kept, or its place in a snapshot of that directory.
+pub(crate) fn is_kept_at(above: &Dir, name: &[u8], stat: &Stat) -> bool {
+    let is_it = || {
+        let around = above.stat_self()?;
+        if !btrfs::is_subvolume(&around) {
+            return Ok(false);
+        }
+        let is_place = btrfs::is_place_of_subvolume(stat) && stat.device == around.device;
+        let is_other = btrfs::is_subvolume(stat) && stat.device != around.device && stat.uid == 0;
+        Ok::<_, io::Error>(is_place || is_other && btrfs::is_in_top_subvolume(above)?)
+    };
+    name == ALL.as_bytes() && stat.kind == FileKind::Dir && is_it().unwrap_or(false)
 }
 
 fn run_name() -> String {

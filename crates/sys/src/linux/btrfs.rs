@@ -17,8 +17,10 @@ use crate::{Dir, Name, Stat};
 
 /// The number of the directory at the top of each subvolume.
 const TOP_INODE: u64 = 256;
+/// The number of the empty directory that a snapshot has where another subvolume was.
+const PLACE_INODE: u64 = 2;
 /// The number of the subvolume that a file system begins with, which all others lie below.
-const TOP_SUBVOLUME: &str = "5";
+const TOP_SUBVOLUME: u64 = 5;
 
 const ARGS_BYTES: usize = 4096;
 type Args = [u8; ARGS_BYTES];
@@ -26,6 +28,7 @@ type Args = [u8; ARGS_BYTES];
 const GROUP: u8 = 0x94;
 const CREATE: Opcode = opcode::write::<Args>(GROUP, 14);
 const DESTROY: Opcode = opcode::write::<Args>(GROUP, 15);
+const LOOK_UP: Opcode = opcode::read_write::<Args>(GROUP, 18);
 const SNAPSHOT: Opcode = opcode::write::<Args>(GROUP, 23);
 const FLAGS: Opcode = opcode::read::<u64>(GROUP, 25);
 const NESTED: Opcode = opcode::read_write::<Args>(GROUP, 61);
@@ -35,6 +38,8 @@ const READ_ONLY: u64 = 1 << 1;
 
 /// `btrfs_ioctl_vol_args`: a descriptor, and the name.
 const NAME_AT: usize = 8;
+/// `btrfs_ioctl_ino_lookup_args`: a subvolume, which is that of the directory if it is 0, a number, and its path.
+const LOOKED_UP_AT: usize = 8;
 /// `btrfs_ioctl_vol_args_v2`: a descriptor, a number, flags, four numbers, and the name.
 const FLAGS_AT: usize = 16;
 const SNAPSHOT_NAME_AT: usize = 56;
@@ -52,13 +57,31 @@ pub fn is_subvolume(stat: &Stat) -> bool {
     stat.inode == TOP_INODE
 }
 
+/// Whether this is the empty directory that stands for another subvolume in a snapshot, if it lies on btrfs.
+#[must_use]
+pub fn is_place_of_subvolume(stat: &Stat) -> bool {
+    stat.inode == PLACE_INODE
+}
+
+/// Whether a directory lies in the subvolume that its file system begins with, and not in one of the others.
+///
+/// # Errors
+/// What the system says: `ENOTTY` if it does not lie on btrfs.
+pub fn is_in_top_subvolume(dir: &Dir) -> io::Result<bool> {
+    let mut args = [0; ARGS_BYTES];
+    // Of this number, anybody may ask.
+    put(&mut args, LOOKED_UP_AT, &TOP_INODE.to_ne_bytes());
+    call::<LOOK_UP>(dir, &mut args)?;
+    Ok(args.starts_with(&TOP_SUBVOLUME.to_ne_bytes()))
+}
+
 /// Opens the top of the btrfs file system on `device`, wherever that is mounted. The mount that it is opened by is nowhere
 /// to be seen, and ends with it.
 ///
 /// # Errors
 /// What the system says: `EPERM` for anybody but root, `ENOTBLK` for what is no device.
 pub fn open_top(device: &[u8]) -> io::Result<Dir> {
-    let mount = detached(device, ("subvolid", TOP_SUBVOLUME))?;
+    let mount = detached(device, ("subvolid", &TOP_SUBVOLUME.to_string()))?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(Dir::from(rustix::fs::openat(mount, ".", flags, Mode::empty())?))
 }

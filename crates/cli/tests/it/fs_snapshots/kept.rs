@@ -37,3 +37,26 @@ fn what_others_have_among_the_snapshots_stays_and_is_named() {
                 0, empty, file, keep, mine, run-0123456789abcdef";
     assert!(done.stderr.contains(note), "{done:?}");
 }
+
+#[test]
+fn the_snapshots_themselves_are_not_backed_up_with_the_top_of_their_file_system() {
+    let Some(disk) = Disk::new() else { return };
+    let home = disk.subvolume("home");
+    large(&home.join("large"));
+    let mut killed = disk.stopped("killed", &home, "0");
+    let mut stopped = disk.stopped("stopped", disk.mount.point(), "1");
+    killed.kill().unwrap();
+    assert_eq!(disk.left().len(), 2);
+    for more in [&["--use-fs-snapshot"][..], &["--use-fs-snapshot", "-x"], &["-x"], &[]] {
+        let args = [&["backup", text(disk.mount.point())], more].concat();
+        disk.machine.ok(disk.args(&args));
+        let listed = disk.machine.ok(disk.args(&["ls", "-R", "latest"])).stdout;
+        assert!(listed.contains("home") && !listed.contains(".holdall-snapshots"), "{listed}");
+        assert_eq!(disk.left().len(), 1, "the stopped one has its own");
+    }
+    send_signal(&stopped, Signal::CONT);
+    assert!(stopped.wait().unwrap().0.success());
+    assert!(!disk.path(".holdall-snapshots").exists());
+    let listed = disk.machine.ok(["ls", "-R", "latest", "-r", text(&disk.machine.path("stopped"))]);
+    assert!(!listed.stdout.contains(".holdall-snapshots"), "{listed:?}");
+}
