@@ -1,6 +1,7 @@
 //! `backup --use-fs-snapshot` on a real btrfs: all files of one moment, nothing that is nested or mounted left out, and no
 //! snapshot left behind.
 
+mod edges;
 mod kept;
 
 use std::fs;

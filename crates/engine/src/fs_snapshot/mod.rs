@@ -29,6 +29,12 @@ pub enum FsSnapshotError {
     /// None of the sources is in a subvolume.
     #[error("none of what is to be backed up lies on btrfs")]
     NoneThere,
+    /// The file system with a source is mounted read-only, and is to stay so.
+    #[error("{} is mounted read-only, and snapshots would have to be written there", Shown(.0))]
+    ReadOnly(
+        /// Where it is mounted.
+        Vec<u8>,
+    ),
     /// The system did not do what was asked.
     #[error("cannot {what}: {source}")]
     System {
@@ -104,7 +110,8 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
     let mut stores = Stores::default();
     let mounts = OwnMounts::enter().map_err(failed("show snapshots below", view))?;
     let table = Mounts::read().map_err(failed("read", b"the mount table"))?;
-    let located: Vec<_> = sources.iter().map(|source| Located::of(source, &table)).collect();
+    let located = sources.iter().map(|source| Located::of(source, &table));
+    let located = located.collect::<Result<Vec<_>, _>>()?;
     let places = places::of(&located, &table)?;
     if places.is_empty() {
         return Err(FsSnapshotError::NoneThere);

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use holdall_sys::mounts::Mounts;
+use holdall_sys::mounts::{Mount, Mounts};
 use holdall_sys::{Name, btrfs, own_mounts};
 
 use super::store::is_kept_at;
@@ -32,10 +32,17 @@ pub(super) struct Place {
 }
 
 impl Located {
-    pub(super) fn of(source: &Source, table: &Mounts) -> Self {
+    /// # Errors
+    /// [`FsSnapshotError::ReadOnly`].
+    pub(super) fn of(source: &Source, table: &Mounts) -> Result<Self, FsSnapshotError> {
         let real = real(&source.read_at);
-        let subvolume = real.as_ref().and_then(|real| subvolume_around(real, table));
-        Self { real, subvolume }
+        let found = real.as_ref().and_then(|real| subvolume_around(real, table));
+        match found {
+            Some((mount, _)) if mount.is_of_read_only_file_system() => {
+                Err(FsSnapshotError::ReadOnly(mount.point.clone()))
+            }
+            found => Ok(Self { real, subvolume: found.map(|(_, subvolume)| subvolume) }),
+        }
     }
 }
 
@@ -68,7 +75,7 @@ fn is_within(path: &[u8], outer: &[u8]) -> bool {
 }
 
 /// The innermost subvolume around a path, if the mount shows the whole of it.
-fn subvolume_around(real: &[u8], table: &Mounts) -> Option<Place> {
+fn subvolume_around<'a>(real: &[u8], table: &'a Mounts) -> Option<(&'a Mount, Place)> {
     let mut path = Path::new(OsStr::from_bytes(real));
     if !path.symlink_metadata().ok()?.is_dir() {
         path = path.parent()?;
@@ -81,7 +88,7 @@ fn subvolume_around(real: &[u8], table: &Mounts) -> Option<Place> {
         is_subvolume(path) || !is_within(path, &mount.point) || *path == mount.point
     })?;
     let found = Place { path: path.to_vec(), device: Some(mount.source.clone()) };
-    is_subvolume(path).then_some(found)
+    is_subvolume(path).then_some((mount, found))
 }
 
 fn is_subvolume(path: &[u8]) -> bool {
@@ -98,7 +105,10 @@ pub(super) fn of(sources: &[Located], table: &Mounts) -> Result<Vec<Place>, FsSn
         add_nested(subvolume, real, &mut found)?;
         let mounted = table.iter().filter(|mount| is_within(&mount.point, real));
         for mount in mounted.filter(|mount| mount.point != subvolume.path) {
-            let whole = mount.file_system == BTRFS && is_subvolume(&mount.point);
+            // Where nothing can be written, all is of one moment as it is.
+            let whole = mount.file_system == BTRFS
+                && !mount.is_of_read_only_file_system()
+                && is_subvolume(&mount.point);
             let place =
                 Place { path: mount.point.clone(), device: whole.then(|| mount.source.clone()) };
             add_nested(&place, real, &mut found)?;

@@ -76,7 +76,7 @@ pub fn is_in_top_subvolume(dir: &Dir) -> io::Result<bool> {
 }
 
 /// Opens the top of the btrfs file system on `device`, wherever that is mounted. The mount that it is opened by is nowhere
-/// to be seen, and ends with it.
+/// to be seen, and ends with it. If the file system is mounted read-only, that ends: do not call it then.
 ///
 /// # Errors
 /// What the system says: `EPERM` for anybody but root, `ENOTBLK` for what is no device.

@@ -40,6 +40,14 @@ pub struct Mount {
     pub options: Vec<u8>,
 }
 
+impl Mount {
+    /// Whether nothing can be written to its file system, by whichever mount.
+    #[must_use]
+    pub fn is_of_read_only_file_system(&self) -> bool {
+        self.options.split(|&byte| byte == b',').any(|option| option == b"ro")
+    }
+}
+
 impl Mounts {
     /// Reads the mount table.
     ///
