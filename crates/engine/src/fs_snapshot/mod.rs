@@ -155,12 +155,12 @@ fn put(
     let shown = match &place.device {
         None => mounts.show(&place.path, &to),
         Some(device) => {
-            let mount = stores.snapshot(device, &place.path)?;
+            let Some(mount) = stores.snapshot(device, &place.path)? else { return Ok(()) };
             mounts.attach(&mount, &to)
         }
     };
     match shown {
-        // It was unmounted or removed before the snapshot was taken.
+        // It was unmounted or removed before the snapshot around it was taken.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         shown => shown.map_err(failed("show", &place.path)),
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -140,7 +141,12 @@ fn add_nested(
         return Ok(());
     }
     let nested = own_mounts::open_dir(&outer.path).and_then(|dir| btrfs::nested(&dir));
-    for path in nested.map_err(failed("list the subvolumes in", &outer.path))? {
+    let nested = match nested {
+        // It was removed meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        nested => nested.map_err(failed("list the subvolumes in", &outer.path))?,
+    };
+    for path in nested {
         let path = below(&outer.path, &path);
         // Where something else is mounted over it, it is not seen.
         if !is_within(&path, source)

@@ -39,12 +39,12 @@ impl Stores {
         all.filter(|(_, names)| !names.is_empty())
     }
 
-    /// Takes a snapshot of the subvolume at `path`; the mount of it is nowhere yet.
+    /// Takes a snapshot of the subvolume at `path`; the mount of it is nowhere yet. Nothing if no subvolume is there any more.
     pub(super) fn snapshot(
         &mut self,
         device: &[u8],
         path: &[u8],
-    ) -> Result<OwnedFd, FsSnapshotError> {
+    ) -> Result<Option<OwnedFd>, FsSnapshotError> {
         let store = match self.0.entry(device.to_vec()) {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => {
@@ -95,11 +95,21 @@ impl Store {
         Ok(Self { top, all, name, own, _lock: lock, count: 0, foreign })
     }
 
-    fn snapshot(&mut self, device: &[u8], path: &[u8]) -> io::Result<OwnedFd> {
+    fn snapshot(&mut self, device: &[u8], path: &[u8]) -> io::Result<Option<OwnedFd>> {
         let name = self.count.to_string();
-        btrfs::snapshot(&own_mounts::open_dir(path)?, &self.own, Name::new(name.as_bytes())?)?;
+        let take = || {
+            let subvolume = own_mounts::open_dir(path)?;
+            if !btrfs::is_subvolume(&subvolume.stat_self()?) {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            btrfs::snapshot(&subvolume, &self.own, Name::new(name.as_bytes())?)
+        };
+        match take() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            taken => taken?,
+        }
         self.count += 1;
-        btrfs::mount_of(device, &format!("{ALL}/{}/{name}", self.name))
+        btrfs::mount_of(device, &format!("{ALL}/{}/{name}", self.name)).map(Some)
     }
 }
 

@@ -29,3 +29,27 @@ fn remount(point: &Path, how: &str) {
     let done = Command::new("mount").args(["-o", &option]).arg(point).status().unwrap();
     assert!(done.success());
 }
+
+#[test]
+fn a_subvolume_that_is_deleted_before_its_snapshot_is_taken_is_passed_over() {
+    let Some(disk) = Disk::new() else { return };
+    let home = disk.subvolume("home");
+    let names: Vec<_> = (0..6).map(|number| home.join(format!("come-and-gone-{number}"))).collect();
+    let ended = AtomicBool::new(false);
+    let codes = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                for command in ["create", "delete"] {
+                    for name in &names {
+                        btrfs(&["-q", "subvolume", command, text(name)]);
+                    }
+                }
+            }
+        });
+        let args = ["backup", text(&home), "--use-fs-snapshot"];
+        let codes: Vec<_> = (0..12).map(|_| disk.machine.run(disk.args(&args))).collect();
+        ended.store(true, Ordering::Relaxed);
+        codes
+    });
+    codes.into_iter().for_each(|done| drop(done.expect(0)));
+}
