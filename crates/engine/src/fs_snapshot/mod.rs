@@ -18,7 +18,7 @@ use holdall_sys::make_folders;
 use holdall_sys::mounts::Mounts;
 use holdall_sys::own_mounts::OwnMounts;
 
-use self::places::{Located, Place};
+use self::places::{Lies, Located, Origin, Places, below};
 use self::store::Stores;
 pub(crate) use self::store::is_kept_at;
 use crate::{Source, plain_path};
@@ -53,6 +53,11 @@ pub enum FsSnapshotNote {
         /// Where it is recorded.
         Vec<u8>,
     ),
+    /// A file of btrfs that is mounted on another one is read as it is.
+    MountedFile(
+        /// Where it is mounted.
+        Vec<u8>,
+    ),
     /// Where snapshots are kept is something that no run made.
     Foreign {
         /// The file system's device.
@@ -67,6 +72,9 @@ impl fmt::Display for FsSnapshotNote {
         match self {
             Self::Elsewhere(path) => {
                 write!(out, "{} does not lie on btrfs and is read as it is", Shown(path))
+            }
+            Self::MountedFile(point) => {
+                write!(out, "{} is a file that is mounted there and is read as it is", Shown(point))
             }
             Self::Foreign { device, names } => {
                 let names: Vec<_> = names.iter().map(|name| Shown(name).to_string()).collect();
@@ -112,20 +120,24 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
     let table = Mounts::read().map_err(failed("read", b"the mount table"))?;
     let located = sources.iter().map(|source| Located::of(source, &table));
     let located = located.collect::<Result<Vec<_>, _>>()?;
-    let places = places::of(&located, &table)?;
-    if places.is_empty() {
+    if !located.iter().any(|located| matches!(located.lies, Lies::Within(..))) {
         return Err(FsSnapshotError::NoneThere);
     }
     mounts.show_all_below(view).map_err(failed("show snapshots below", view))?;
-    for place in &places {
-        put(place, view, &mounts, &mut stores)?;
+    let places = Places::of(&located, &table);
+    let mut showing = Showing { view, mounts: &mounts, stores: &mut stores, places };
+    while let Some((path, origin)) = showing.places.next() {
+        showing.put(&path, origin)?;
     }
+    let files = std::mem::take(&mut showing.places.files).into_iter();
+    let files = files.map(FsSnapshotNote::MountedFile);
     // All of them, as what is read where it really is would show the folder with everything in it once more.
     let read = sources.iter().zip(&located).map(|(source, located)| match &located.real {
         Some(real) => Source { path: source.path.clone(), read_at: seen_below(view, real) },
         None => source.clone(),
     });
-    let elsewhere = sources.iter().zip(&located).filter(|(_, located)| located.subvolume.is_none());
+    let elsewhere = sources.iter().zip(&located);
+    let elsewhere = elsewhere.filter(|(_, located)| matches!(located.lies, Lies::Elsewhere));
     let elsewhere = elsewhere.map(|(source, _)| FsSnapshotNote::Elsewhere(source.path.clone()));
     let foreign = stores.foreign().map(|(device, names)| FsSnapshotNote::Foreign {
         device: device.to_vec(),
@@ -133,7 +145,7 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
     });
     Ok(FsSnapshot {
         sources: read.collect(),
-        notes: elsewhere.chain(foreign).collect(),
+        notes: elsewhere.chain(files).chain(foreign).collect(),
         _mounts: mounts,
         _stores: stores,
     })
@@ -144,24 +156,60 @@ fn seen_below(view: &[u8], path: &[u8]) -> Vec<u8> {
     plain_path(&[view, path].concat())
 }
 
-/// Puts what belongs at a place there, below the `view`.
-fn put(
-    place: &Place,
-    view: &[u8],
-    mounts: &OwnMounts,
-    stores: &mut Stores,
-) -> Result<(), FsSnapshotError> {
-    let to = seen_below(view, &place.path);
-    let shown = match &place.device {
-        None => mounts.show(&place.path, &to),
-        Some(device) => {
-            let Some(mount) = stores.snapshot(device, &place.path)? else { return Ok(()) };
-            mounts.attach(&mount, &to)
+/// What everything is put with that is shown below the view.
+struct Showing<'a> {
+    view: &'a [u8],
+    mounts: &'a OwnMounts,
+    stores: &'a mut Stores,
+    places: Places,
+}
+
+impl Showing<'_> {
+    /// Puts what belongs at a path there. The subvolumes in it are listed when its snapshot was taken: what is new since is not
+    /// in it, either.
+    fn put(&mut self, path: &[u8], origin: Option<Origin>) -> Result<(), FsSnapshotError> {
+        let Some(origin) = origin else { return self.show_as_it_is(path) };
+        let store = self.stores.on(&origin.device);
+        let store = store.map_err(failed("keep snapshots on", &origin.device))?;
+        let taken = store.find(&origin.root).and_then(|found| {
+            let mount = store.snapshot(&found.subvolume)?;
+            Ok((mount, found))
+        });
+        let (mount, found) = match taken {
+            // It was removed meanwhile; or it is a mount of what was removed.
+            Err(error) if is_gone(&error) => return self.show_as_it_is(path),
+            taken => taken.map_err(failed("take a snapshot of", path))?,
+        };
+        let to = seen_below(self.view, path);
+        let attached = self.mounts.attach(&mount, &to).and_then(|()| match &found.rest[..] {
+            [] => Ok(()),
+            rest => self.mounts.show(&below(&to, rest), &to),
+        });
+        shown(attached, path)?;
+        let nested = found.nested().map_err(failed("list the subvolumes in", path))?;
+        for rest in nested {
+            let root = below(&origin.root, &rest);
+            if root.strip_prefix(b"/") != Some(store::ALL.as_bytes()) {
+                let device = origin.device.clone();
+                self.places.add_nested(below(path, &rest), Origin { device, root });
+            }
         }
-    };
-    match shown {
-        // It was unmounted or removed before the snapshot around it was taken.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        shown => shown.map_err(failed("show", &place.path)),
+        Ok(())
     }
+
+    fn show_as_it_is(&self, path: &[u8]) -> Result<(), FsSnapshotError> {
+        shown(self.mounts.show(path, &seen_below(self.view, path)), path)
+    }
+}
+
+fn shown(done: io::Result<()>, path: &[u8]) -> Result<(), FsSnapshotError> {
+    match done {
+        // It was unmounted or removed before the snapshot around it was taken.
+        Err(error) if is_gone(&error) => Ok(()),
+        done => done.map_err(failed("show", path)),
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,35 +1,53 @@
 //! Which places of the sources are to be read as a snapshot has them, and what is mounted over those.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use holdall_sys::mounts::{Mount, Mounts};
-use holdall_sys::{Name, btrfs, own_mounts};
+use holdall_sys::{btrfs, own_mounts};
 
-use super::store::is_kept_at;
-use super::{FsSnapshotError, failed};
-use crate::{FOLLOWED, Source};
+use super::FsSnapshotError;
+use crate::{FOLLOWED, Source, plain_path};
 
 const BTRFS: &[u8] = b"btrfs";
 
 /// Where a source really is.
 #[derive(Debug)]
 pub(super) struct Located {
-    /// Its absolute path, without links on the way, if it is there.
+    /// Its absolute path, without links on the way, if its folder is there.
     pub(super) real: Option<Vec<u8>>,
-    /// The innermost subvolume that it lies in, and the device with it, if it lies on btrfs.
-    pub(super) subvolume: Option<Place>,
+    pub(super) lies: Lies,
 }
 
-/// What is to be put at a path.
+/// What a source lies on.
+#[derive(Debug)]
+pub(super) enum Lies {
+    /// It is not there.
+    Nowhere,
+    /// It is on another file system.
+    Elsewhere,
+    /// It is on btrfs: what is to be put at which path around it.
+    Within(Vec<u8>, Origin),
+}
+
+/// Which folder is seen at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) path: Vec<u8>,
-    /// The device of the subvolume that a snapshot is to be taken of; nothing for what is shown as it is.
-    pub(super) device: Option<Vec<u8>>,
+pub(super) struct Origin {
+    /// The device with its file system.
+    pub(super) device: Vec<u8>,
+    /// Its path from the top of that, with a slash before it.
+    pub(super) root: Vec<u8>,
+}
+
+impl Origin {
+    /// What is seen at `path`, which lies on this mount and not on one within it.
+    fn of(mount: &Mount, path: &[u8]) -> Option<Self> {
+        let rest = path.strip_prefix(mount.point.strip_suffix(b"/").unwrap_or(&mount.point))?;
+        let root = plain_path(&[&mount.root, &b"/"[..], rest].concat());
+        Some(Self { device: mount.source.clone(), root })
+    }
 }
 
 impl Located {
@@ -37,13 +55,29 @@ impl Located {
     /// [`FsSnapshotError::ReadOnly`].
     pub(super) fn of(source: &Source, table: &Mounts) -> Result<Self, FsSnapshotError> {
         let real = real(&source.read_at);
-        let found = real.as_ref().and_then(|real| subvolume_around(real, table));
-        match found {
-            Some((mount, _)) if mount.is_of_read_only_file_system() => {
-                Err(FsSnapshotError::ReadOnly(mount.point.clone()))
-            }
-            found => Ok(Self { real, subvolume: found.map(|(_, subvolume)| subvolume) }),
+        let lies = real.as_ref().map_or(Ok(Lies::Nowhere), |real| Lies::of(real, table))?;
+        Ok(Self { real, lies })
+    }
+}
+
+impl Lies {
+    fn of(real: &[u8], table: &Mounts) -> Result<Self, FsSnapshotError> {
+        let mut path = Path::new(OsStr::from_bytes(real));
+        let Ok(there) = path.symlink_metadata() else { return Ok(Self::Nowhere) };
+        if !there.is_dir() {
+            path = path.parent().unwrap_or(path);
         }
+        let mount = table.of_path(path).ok().flatten();
+        let Some(mount) = mount.filter(|mount| mount.file_system == BTRFS) else {
+            return Ok(Self::Elsewhere);
+        };
+        if mount.is_of_read_only_file_system() {
+            return Err(FsSnapshotError::ReadOnly(mount.point.clone()));
+        }
+        let mut around = path.ancestors().map(|path| path.as_os_str().as_bytes());
+        let path = around.find(|path| *path == mount.point || is_subvolume(path));
+        let origin = path.and_then(|path| Some((path.to_vec(), Origin::of(mount, path)?)));
+        Ok(origin.map_or(Self::Elsewhere, |(path, origin)| Self::Within(path, origin)))
     }
 }
 
@@ -65,7 +99,7 @@ fn real(read_at: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// `rest`, which does not begin with a slash, below a path.
-fn below(path: &[u8], rest: &[u8]) -> Vec<u8> {
+pub(super) fn below(path: &[u8], rest: &[u8]) -> Vec<u8> {
     let path = path.strip_suffix(b"/").unwrap_or(path);
     [path, b"/", rest].concat()
 }
@@ -75,90 +109,67 @@ fn is_within(path: &[u8], outer: &[u8]) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// The innermost subvolume around a path, if the mount shows the whole of it.
-fn subvolume_around<'a>(real: &[u8], table: &'a Mounts) -> Option<(&'a Mount, Place)> {
-    let mut path = Path::new(OsStr::from_bytes(real));
-    if !path.symlink_metadata().ok()?.is_dir() {
-        path = path.parent()?;
-    }
-    let mount = table.of_path(path).ok()??;
-    if mount.file_system != BTRFS {
-        return None;
-    }
-    let path = path.ancestors().map(|path| path.as_os_str().as_bytes()).find(|path| {
-        is_subvolume(path) || !is_within(path, &mount.point) || *path == mount.point
-    })?;
-    let found = Place { path: path.to_vec(), device: Some(mount.source.clone()) };
-    is_subvolume(path).then_some((mount, found))
-}
-
-fn is_subvolume(path: &[u8]) -> bool {
+pub(super) fn is_subvolume(path: &[u8]) -> bool {
     let stat = own_mounts::open_dir(path).and_then(|dir| dir.stat_self());
     stat.is_ok_and(|stat| btrfs::is_subvolume(&stat))
 }
 
-/// All places, what lies in others behind them. None if no source lies in a subvolume.
-pub(super) fn of(sources: &[Located], table: &Mounts) -> Result<Vec<Place>, FsSnapshotError> {
-    let mut found = BTreeMap::new();
-    for source in sources {
-        let (Some(real), Some(subvolume)) = (&source.real, &source.subvolume) else { continue };
-        found.insert(subvolume.path.clone(), subvolume.clone());
-        add_nested(subvolume, real, &mut found)?;
-        let mounted = table.iter().filter(|mount| is_within(&mount.point, real));
-        for mount in mounted.filter(|mount| mount.point != subvolume.path) {
-            // Where nothing can be written, all is of one moment as it is.
-            let whole = mount.file_system == BTRFS
-                && !mount.is_of_read_only_file_system()
-                && is_subvolume(&mount.point);
-            let place =
-                Place { path: mount.point.clone(), device: whole.then(|| mount.source.clone()) };
-            add_nested(&place, real, &mut found)?;
-            found.insert(place.path.clone(), place);
+/// What is to be put where, what lies in others behind them.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// By path; what has no origin is shown as it is.
+    waiting: BTreeMap<Vec<u8>, Option<Origin>>,
+    sources: Vec<Vec<u8>>,
+    /// Files of btrfs that are mounted on others.
+    pub(super) files: BTreeSet<Vec<u8>>,
+}
+
+impl Places {
+    /// What the sources lie in, and what is mounted in them.
+    pub(super) fn of(sources: &[Located], table: &Mounts) -> Self {
+        let mut places = Self::default();
+        for source in sources {
+            let (Some(real), Lies::Within(path, origin)) = (&source.real, &source.lies) else {
+                continue;
+            };
+            places.sources.push(real.clone());
+            for mount in table.iter().filter(|mount| is_within(&mount.point, real)) {
+                places.add_mount(mount, table);
+            }
+            places.waiting.insert(path.clone(), Some(origin.clone()));
         }
+        places
     }
-    Ok(found.into_values().collect())
-}
 
-/// Whether snapshots are kept at this path.
-fn is_store(path: &[u8]) -> bool {
-    let path = Path::new(OsStr::from_bytes(path));
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return false };
-    let above = own_mounts::open_dir(above.as_os_str().as_bytes());
-    let kept = above.and_then(|above| {
-        let stat = above.stat(Name::new(name.as_bytes())?)?;
-        Ok(is_kept_at(&above, name.as_bytes(), &stat))
-    });
-    kept.unwrap_or(false)
-}
-
-/// Adds the subvolumes in one that lie in the source.
-fn add_nested(
-    outer: &Place,
-    source: &[u8],
-    found: &mut BTreeMap<Vec<u8>, Place>,
-) -> Result<(), FsSnapshotError> {
-    if outer.device.is_none() {
-        return Ok(());
+    fn add_mount(&mut self, mount: &Mount, table: &Mounts) {
+        let point = Path::new(OsStr::from_bytes(&mount.point));
+        // Where nothing can be written, all is of one moment as it is.
+        if mount.file_system != BTRFS || mount.is_of_read_only_file_system() {
+            self.waiting.insert(mount.point.clone(), None);
+            return;
+        }
+        let seen = table.of_path(point).ok().flatten();
+        if seen.is_some_and(|seen| seen.id != mount.id) {
+            // Another one lies over it.
+            return;
+        }
+        let is_folder = point.is_dir();
+        let origin = if is_folder { Origin::of(mount, &mount.point) } else { None };
+        self.waiting.insert(mount.point.clone(), origin);
+        self.files.extend((!is_folder).then(|| mount.point.clone()));
     }
-    let nested = own_mounts::open_dir(&outer.path).and_then(|dir| btrfs::nested(&dir));
-    let nested = match nested {
-        // It was removed meanwhile.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        nested => nested.map_err(failed("list the subvolumes in", &outer.path))?,
-    };
-    for path in nested {
-        let path = below(&outer.path, &path);
+
+    /// The next one.
+    pub(super) fn next(&mut self) -> Option<(Vec<u8>, Option<Origin>)> {
+        self.waiting.pop_first()
+    }
+
+    /// Adds a subvolume that lies in one of those before, if it lies in a source and can be seen there.
+    pub(super) fn add_nested(&mut self, path: Vec<u8>, origin: Origin) {
+        let is_wanted = self.sources.iter().any(|source| is_within(&path, source));
         // Where something else is mounted over it, it is not seen.
-        if !is_within(&path, source)
-            || is_store(&path)
-            || !is_subvolume(&path)
-            || found.contains_key(&path)
-        {
-            continue;
+        if is_wanted && is_subvolume(&path) {
+            self.waiting.entry(path).or_insert(Some(origin));
         }
-        let place = Place { path: path.clone(), device: outer.device.clone() };
-        found.insert(path, place.clone());
-        add_nested(&place, source, found)?;
     }
-    Ok(())
 }

@@ -16,9 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_sys::{Dir, FileKind, Name, Stat, btrfs, lock, own_mounts};
-
-use super::{FsSnapshotError, failed};
+use holdall_sys::{Dir, FileKind, Name, Stat, btrfs, lock};
 
 /// The subvolume with all snapshots that are read.
 pub(super) const ALL: &str = ".holdall-snapshots";
@@ -33,32 +31,47 @@ const ATTEMPTS: usize = 1000;
 pub(super) struct Stores(BTreeMap<Vec<u8>, Store>);
 
 impl Stores {
+    /// What is kept on a device. The first time, what killed runs left there is removed.
+    pub(super) fn on(&mut self, device: &[u8]) -> io::Result<&mut Store> {
+        match self.0.entry(device.to_vec()) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
+            Entry::Vacant(entry) => Ok(entry.insert(Store::open(device)?)),
+        }
+    }
+
     /// Where something lies among the snapshots that is of no run, by device, and the names of it.
     pub(super) fn foreign(&self) -> impl Iterator<Item = (&[u8], &[Vec<u8>])> {
         let all = self.0.iter().map(|(device, store)| (&device[..], &store.foreign[..]));
         all.filter(|(_, names)| !names.is_empty())
     }
+}
 
-    /// Takes a snapshot of the subvolume at `path`; the mount of it is nowhere yet. Nothing if no subvolume is there any more.
-    pub(super) fn snapshot(
-        &mut self,
-        device: &[u8],
-        path: &[u8],
-    ) -> Result<Option<OwnedFd>, FsSnapshotError> {
-        let store = match self.0.entry(device.to_vec()) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let store = Store::open(device);
-                entry.insert(store.map_err(failed("keep snapshots on", device))?)
-            }
+/// A folder, seen from the subvolume that it lies in.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) subvolume: Dir,
+    /// Its path from there, without a slash before it.
+    pub(super) rest: Vec<u8>,
+}
+
+impl Found {
+    /// The subvolumes directly within its own that lie in the folder, by their paths from there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn nested(&self) -> io::Result<Vec<Vec<u8>>> {
+        let within = |path: Vec<u8>| match &self.rest[..] {
+            [] => Some(path),
+            rest => Some(path.strip_prefix(rest)?.strip_prefix(b"/")?.to_vec()),
         };
-        store.snapshot(device, path).map_err(failed("take a snapshot of", path))
+        Ok(btrfs::nested(&self.subvolume)?.into_iter().filter_map(within).collect())
     }
 }
 
 /// What a run keeps on one file system. It removes it at its end.
 #[derive(Debug)]
-struct Store {
+pub(super) struct Store {
+    device: Vec<u8>,
     top: Dir,
     all: Dir,
     /// The name of this run's subvolume.
@@ -74,42 +87,61 @@ struct Store {
 impl Store {
     fn open(device: &[u8]) -> io::Result<Self> {
         for _ in 1..ATTEMPTS {
-            match Self::begin(btrfs::open_top(device)?) {
+            match Self::begin(device) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 begun => return begun,
             }
         }
-        Self::begin(btrfs::open_top(device)?)
+        Self::begin(device)
     }
 
     /// # Errors
     /// `NotFound` if another run took it for one that was killed, or removed the subvolume around it; else what the
     /// system says.
-    fn begin(top: Dir) -> io::Result<Self> {
+    fn begin(device: &[u8]) -> io::Result<Self> {
+        let top = btrfs::open_top(device)?;
         let all = all_of(&top)?;
         let foreign = sweep(&all)?;
         let name = run_name();
         btrfs::create(&all, Name::new(name.as_bytes())?)?;
         let (own, lock) = locked(&all, name.as_bytes())?.ok_or(io::ErrorKind::NotFound)?;
         file(&own)?.set_permissions(Permissions::from_mode(0o700))?;
-        Ok(Self { top, all, name, own, _lock: lock, count: 0, foreign })
+        let device = device.to_vec();
+        Ok(Self { device, top, all, name, own, _lock: lock, count: 0, foreign })
     }
 
-    fn snapshot(&mut self, device: &[u8], path: &[u8]) -> io::Result<Option<OwnedFd>> {
-        let name = self.count.to_string();
-        let take = || {
-            let subvolume = own_mounts::open_dir(path)?;
-            if !btrfs::is_subvolume(&subvolume.stat_self()?) {
-                return Err(io::ErrorKind::NotFound.into());
+    /// The folder at a path from the top of the file system.
+    ///
+    /// # Errors
+    /// What the system says: `ENOENT` or `ENOTDIR` if no folder is there.
+    pub(super) fn find(&self, root: &[u8]) -> io::Result<Found> {
+        let top = self.top.as_fd().try_clone_to_owned()?;
+        let mut found = Found { subvolume: Dir::from(top), rest: Vec::new() };
+        let mut folder: Option<Dir> = None;
+        for name in root.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
+            let above = folder.as_ref().unwrap_or(&found.subvolume);
+            let dir = above.open_child(Name::new(name)?)?;
+            if btrfs::is_subvolume(&dir.stat_self()?) {
+                found = Found { subvolume: dir, rest: Vec::new() };
+                folder = None;
+                continue;
             }
-            btrfs::snapshot(&subvolume, &self.own, Name::new(name.as_bytes())?)
-        };
-        match take() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            taken => taken?,
+            let slash: &[u8] = if found.rest.is_empty() { b"" } else { b"/" };
+            found.rest.extend_from_slice(&[slash, name].concat());
+            folder = Some(dir);
         }
+        Ok(found)
+    }
+
+    /// Takes a snapshot of a subvolume; the mount of it is nowhere yet.
+    ///
+    /// # Errors
+    /// `NotFound` if the subvolume was deleted, `ETXTBSY` if a file in it is swapped to; else what the system says.
+    pub(super) fn snapshot(&mut self, subvolume: &Dir) -> io::Result<OwnedFd> {
+        let name = self.count.to_string();
+        btrfs::snapshot(subvolume, &self.own, Name::new(name.as_bytes())?)?;
         self.count += 1;
-        btrfs::mount_of(device, &format!("{ALL}/{}/{name}", self.name)).map(Some)
+        btrfs::mount_of(&self.device, &format!("{ALL}/{}/{name}", self.name))
     }
 }
 

@@ -53,3 +53,58 @@ fn a_subvolume_that_is_deleted_before_its_snapshot_is_taken_is_passed_over() {
     });
     codes.into_iter().for_each(|done| drop(done.expect(0)));
 }
+
+#[test]
+fn a_folder_that_is_mounted_elsewhere_is_read_from_a_snapshot_of_its_subvolume() {
+    let Some(disk) = Disk::new() else { return };
+    let home = disk.subvolume("home");
+    large(&home.join("large"));
+    let outer = disk.subvolume("outer");
+    let folder = outer.join("way/folder");
+    fs::create_dir_all(&folder).unwrap();
+    let deeper = disk.subvolume("outer/way/folder/deeper");
+    let [within, alone] = [home.join("mounted"), disk.machine.path("alone")];
+    let _mounts = [&within, &alone].map(|point| {
+        fs::create_dir(point).unwrap();
+        Mount::bind(&folder, point)
+    });
+    let write = |text: &str| {
+        for path in [&folder, &deeper] {
+            fs::write(path.join("moment"), text).unwrap();
+        }
+    };
+    write("old");
+    let mut slow = disk.stopped("other", &home, "2");
+    write("new");
+    send_signal(&slow, Signal::CONT);
+    assert!(slow.wait().unwrap().0.success());
+    for path in ["moment", "deeper/moment", "deeper/file"] {
+        let name = format!("latest:{}/{path}", text(&within));
+        let other = disk.machine.path("other");
+        let read = disk.machine.ok(["dump", &name, "-r", text(&other)]).stdout;
+        let expected = if path.ends_with("file") { "outer/way/folder/deeper" } else { "old" };
+        assert_eq!(read, expected, "{path}");
+    }
+    let done = disk.machine.ok(disk.args(&["backup", text(&alone), "--use-fs-snapshot"]));
+    assert!(!done.stderr.contains("read as it is"), "{done:?}");
+    for (path, expected) in [("moment", "new"), ("deeper/file", "outer/way/folder/deeper")] {
+        let name = format!("latest:{}/{path}", text(&alone));
+        assert_eq!(disk.machine.ok(disk.args(&["dump", &name])).stdout, expected);
+    }
+}
+
+#[test]
+fn a_file_that_is_mounted_is_read_as_it_is_and_named_and_what_is_missing_is_called_missing() {
+    let Some(disk) = Disk::new() else { return };
+    let (home, outer) = (disk.subvolume("home"), disk.subvolume("outer"));
+    let (covered, gone) = (home.join("covered"), home.join("gone"));
+    fs::write(&covered, "").unwrap();
+    let _mount = Mount::bind(&outer.join("file"), &covered);
+    let args = disk.args(&["backup", text(&home), text(&gone), "--use-fs-snapshot"]);
+    let done = disk.machine.run(args).expect(3);
+    let note = format!("{} is a file that is mounted there and is read as it is", text(&covered));
+    assert!(done.stderr.contains(&note), "{done:?}");
+    assert!(!done.stderr.contains("does not lie on btrfs"), "{done:?}");
+    let name = format!("latest:{}", text(&covered));
+    assert_eq!(disk.machine.ok(disk.args(&["dump", &name])).stdout, "outer");
+}
