@@ -1,4 +1,5 @@
-//! Sources of one moment: of each btrfs subvolume in them a snapshot is taken, and read in its place.
+//! Sources of one moment: of each btrfs subvolume in them a snapshot is taken, and read in its place. The files of one
+//! subvolume are of one moment; those of another may be of one a little later, as snapshots are taken one after the other.
 //!
 //! A snapshot has empty directories where other subvolumes and other file systems are. So that these are not taken for
 //! empty, everything is shown once more below a folder, in mounts that only this program sees: the snapshots lie there over
@@ -95,7 +96,7 @@ fn failed(what: &str, path: &[u8]) -> impl FnOnce(io::Error) -> FsSnapshotError 
     |source| FsSnapshotError::System { what, source }
 }
 
-/// Sources whose files are of one moment, as long as this lives. The thread that has it sees its own mounts, and so do
+/// Sources whose files are of one moment in each subvolume, as long as this lives. The thread that has it sees its own mounts, and so do
 /// those that it starts. Snapshots that could not be removed, since this was killed, the next one removes.
 #[derive(Debug)]
 pub struct FsSnapshot {

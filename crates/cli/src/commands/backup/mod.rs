@@ -106,7 +106,7 @@ pub(crate) struct Args {
     /// Does not go into other file systems
     #[arg(short = 'x', long)]
     one_file_system: bool,
-    /// Reads a snapshot of the file system, so that all files are of one moment (btrfs, as root)
+    /// Reads snapshots of the file system, so that all files of a subvolume are of one moment (btrfs, as root)
     #[arg(long)]
     use_fs_snapshot: bool,
     /// Reads more paths from this file, one a line; - is standard input
