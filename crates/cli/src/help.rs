@@ -11,7 +11,7 @@ use crate::arguments::parts::REPOSITORY;
 /// What names or opens a repository.
 const OF_REPOSITORY: [&str; 4] = [REPOSITORY, "password_file", "identity", "fingerprint"];
 /// Commands that open none, with all below them.
-const WITHOUT_REPOSITORY: [&[&str]; 17] = [
+const WITHOUT_REPOSITORY: [&[&str]; 18] = [
     &["try"],
     &["serve"],
     &["invite"],
