@@ -144,13 +144,14 @@ fn unit_file(unit: &Unit) -> PathBuf {
     Path::new(UNITS).join(&unit.name)
 }
 
-/// Hands a unit to systemd, and has it started with its disk, and now.
+/// Hands a unit to systemd, and has it started with its disk, and now. What an earlier disk of that label was started
+/// with is forgotten.
 fn install(unit: &Unit) -> Result<(), DiskError> {
     let file = unit_file(unit);
     fs::write(&file, &unit.text)
         .and_then(|()| fs::set_permissions(&file, Permissions::from_mode(0o644)))
         .map_err(failed(format!("writing {}", file.display())))?;
-    for args in [&["daemon-reload"][..], &["enable", &unit.name], &["start", &unit.name]] {
+    for args in [&["daemon-reload"][..], &["reenable", &unit.name], &["start", &unit.name]] {
         SYSTEMCTL.succeed(args, "")?;
     }
     Ok(())

@@ -15,6 +15,9 @@ use crate::label::{FileSystem, Label};
 use crate::program::{BLKID, PARTX, SETTLE, SFDISK, UDEVADM, WIPEFS};
 use crate::read::short;
 
+/// The type of a partition with a file system of Linux, in a GPT.
+const LINUX_DATA: &str = "0FC63DAF-8483-4772-8E79-3D69D8477DE4";
+
 /// What a disk is to get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -91,7 +94,7 @@ impl Plan {
         forget_partitions(claim)?;
         claim.check()?;
         let path = claim.path().display().to_string();
-        let table = format!("label: gpt\nname=\"{}\", type=linux\n", self.label);
+        let table = format!("label: gpt\nname=\"{}\", type={LINUX_DATA}\n", self.label);
         // The kernel is told afterwards: as long as the disk is held, it reads no table by itself.
         let quiet = ["--quiet", "--no-reread", "--no-tell-kernel"];
         let wipe = ["--wipe", "always", "--wipe-partitions", "always", &path];

@@ -20,8 +20,8 @@ const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 /// The most that is repeated of what one said.
 const MAX_SAID_CHARS: usize = 300;
-/// How long one may take that only looks.
-pub(crate) const LOOK: Duration = Duration::from_secs(20);
+/// How long one may take that only looks: a disk that slept has to start first.
+pub(crate) const LOOK: Duration = Duration::from_secs(60);
 
 /// How long udev may take to find out what is on a disk, in the words of its own option.
 pub(crate) const SETTLE: &str = "--timeout=20";

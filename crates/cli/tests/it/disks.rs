@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use holdall_testkit::{LoopDisk, is_there};
 
-use crate::house::{HOLDALL, Machine, Outcome, is_root, run_by, text};
+use crate::house::{HOLDALL, Machine, Outcome, is_root, text};
 use crate::mounts::namespace;
 
 const MIB: u64 = 1 << 20;
@@ -56,7 +56,12 @@ impl Desk {
     }
 }
 
-/// As it is before the loop device writes its cache out.
+/// A label that no other test uses at the same time.
+fn label() -> String {
+    format!("l{}", std::process::id())
+}
+
+/// Has the loop device write out what it has in its cache.
 fn flushed(desk: &Desk) {
     let done = Command::new("blockdev").args(["--flushbufs", desk.device()]).status().unwrap();
     assert!(done.success());
@@ -68,15 +73,16 @@ fn a_new_disk_is_made_ready_by_one_command_and_backed_up_to() {
         let Some(desk) = Desk::new(400 * MIB, b"") else { return };
         let source = desk.machine.path("source");
         crate::house::small_tree(&source);
+        let label = label();
+        let (data, repo) = (format!("/srv/{label}/holdall"), format!("/srv/{label}/holdall/repo"));
         let script = format!(
-            "{HOLDALL} disk prepare {} --label backup --filesystem {file_system} --json > {}; \
-             {HOLDALL} init -r /srv/backup/holdall/repo; \
-             {HOLDALL} backup -r /srv/backup/holdall/repo {}",
+            "{HOLDALL} disk prepare {} --label {label} --filesystem {file_system} --json > {}; \
+             {HOLDALL} init -r {repo}; {HOLDALL} backup -r {repo} {}",
             desk.device(),
             text(&desk.machine.path("told")),
             text(&source)
         );
-        let check = ["check", "-r", "/srv/backup/holdall/repo", "--verify", "all"];
+        let check = ["check", "-r", &repo, "--verify", "all"];
         desk.run_after(&script, &check).expect(0);
         let stdout = fs::read_to_string(desk.machine.path("told")).unwrap();
         let told = Outcome { code: Some(0), stdout, stderr: String::new() }.summary();
@@ -85,10 +91,7 @@ fn a_new_disk_is_made_ready_by_one_command_and_backed_up_to() {
             (&told["partition"], &told["file_system"]),
             (&partition.into(), &file_system.into())
         );
-        assert_eq!(
-            (&told["data"], &told["is_permanent"]),
-            (&"/srv/backup/holdall".into(), &false.into())
-        );
+        assert_eq!((&told["data"], &told["is_permanent"]), (&data.into(), &false.into()));
         // It has gone with the namespace, and is found again with all that was written.
         let mount = format!("mkdir /srv/again; mount {}p1 /srv/again", desk.device());
         desk.run_after(&mount, &["check", "-r", "/srv/again/holdall/repo"]).expect(0);
@@ -98,14 +101,16 @@ fn a_new_disk_is_made_ready_by_one_command_and_backed_up_to() {
 #[test]
 fn the_next_step_is_printed_as_it_can_be_typed() {
     let Some(desk) = Desk::new(64 * MIB, b"") else { return };
-    let said = desk.prepare(&["--label", "my-disk"]).expect(0);
+    let label = format!("my-{}", label());
+    let said = desk.prepare(&["--label", &label]).expect(0);
     let lines: Vec<_> = said.stdout.lines().collect();
     assert!(lines[0].contains(&format!("{}, loop device on", desk.disk.name())), "{lines:?}");
     assert!(lines[0].ends_with("on it: nothing"), "{lines:?}");
-    assert_eq!(*lines.last().unwrap(), "next: sudo holdall serve --data /srv/my-disk/holdall");
+    let next = format!("next: sudo holdall serve --data /srv/{label}/holdall");
+    assert_eq!(*lines.last().unwrap(), next);
     let fstab = lines.iter().find(|line| line.starts_with("UUID=")).unwrap();
     assert!(
-        fstab.ends_with(" /srv/my-disk ext4 nofail,noatime,nodev,nosuid,noexec 0 2"),
+        fstab.ends_with(&format!(" /srv/{label} ext4 nofail,noatime,nodev,nosuid,noexec 0 2")),
         "{fstab}"
     );
     assert!(said.stderr.contains("writing the partition table"), "{}", said.stderr);
@@ -114,9 +119,10 @@ fn the_next_step_is_printed_as_it_can_be_typed() {
 #[test]
 fn the_unit_is_one_that_systemd_takes_and_starts_with_the_disk() {
     let Some(desk) = Desk::new(64 * MIB, b"") else { return };
-    let told = desk.prepare(&["--label", "my-disk", "--json"]).expect(0).summary();
+    let label = label();
+    let told = desk.prepare(&["--label", &format!("u-{label}"), "--json"]).expect(0).summary();
     let (name, unit) = (told["unit"].as_str().unwrap(), told["unit_text"].as_str().unwrap());
-    assert_eq!(name, "srv-my\\x2ddisk.mount");
+    assert_eq!(name, format!("srv-u\\x2d{label}.mount"));
     let root = desk.machine.path("root");
     let units = root.join("etc/systemd/system");
     fs::create_dir_all(&units).unwrap();
@@ -125,7 +131,8 @@ fn the_unit_is_one_that_systemd_takes_and_starts_with_the_disk() {
         let output = Command::new(program).args(args).output();
         let Ok(output) = output else { return is_there(program, false) };
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && !said.contains(name), "{program}: {said}");
+        assert!(output.status.success(), "{program}: {said}");
+        assert!(program == "systemctl" || !said.contains(name), "{program}: {said}");
         true
     };
     if !systemd("systemd-analyze", &["verify", text(&units.join(name))]) {
@@ -141,12 +148,12 @@ fn the_unit_is_one_that_systemd_takes_and_starts_with_the_disk() {
 fn nothing_is_written_to_a_disk_with_something_on_it_until_its_name_is_typed() {
     const OLD: &[u8] = b"holiday photos";
     let Some(desk) = Desk::new(64 * MIB, OLD) else { return };
-    let name = desk.disk.name();
-    let asked = desk.prepare(&["--label", "backup"]).expect(2);
+    let (name, label) = (desk.disk.name(), label());
+    let asked = desk.prepare(&["--label", &label]).expect(2);
     assert!(asked.stdout.contains("on it: something that is not known"), "{}", asked.stdout);
     assert!(asked.stderr.contains(&format!("--confirm {name}")), "{}", asked.stderr);
     for other in ["", "/dev/", "sda", "loop", "yes", "backup"] {
-        let said = desk.prepare(&["--label", "backup", "--confirm", other]).expect(2).stderr;
+        let said = desk.prepare(&["--label", &label, "--confirm", other]).expect(2).stderr;
         assert!(said.contains(&format!("that is not its name, which is {name}")), "{said}");
     }
     flushed(&desk);
@@ -157,7 +164,7 @@ fn nothing_is_written_to_a_disk_with_something_on_it_until_its_name_is_typed() {
     for (device, confirmed) in
         [(desk.device(), &*name), (desk.device(), desk.device()), (text(&link), text(&link))]
     {
-        let args = ["disk", "prepare", device, "--label", "backup", "--confirm", confirmed];
+        let args = ["disk", "prepare", device, "--label", &label, "--confirm", confirmed];
         desk.run(&args).expect(0);
     }
     flushed(&desk);
@@ -168,11 +175,9 @@ fn nothing_is_written_to_a_disk_with_something_on_it_until_its_name_is_typed() {
 fn the_name_is_asked_for_at_a_terminal() {
     let Some(desk) = Desk::new(64 * MIB, b"photos") else { return };
     let at_terminal = |answer: &str| {
-        let args = format!("disk prepare {} --label backup", desk.device());
-        let command = format!("{OWN_PLACES}; exec {HOLDALL} {args}");
-        let inner = desk.machine.command(["unused"; 0]);
-        let mut terminal =
-            run_by(&["unshare", "-m", "script", "-qec", &command, "/dev/null"], &inner);
+        let args = format!("disk prepare {} --label {}", desk.device(), label());
+        let script = format!("{OWN_PLACES}; exec script -qec '{HOLDALL} {args}' /dev/null");
+        let mut terminal = namespace(&desk.machine, &script, &[]);
         let mut process = terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         process.stdin.take().unwrap().write_all(format!("{answer}\n").as_bytes()).unwrap();
         let output = process.wait_with_output().unwrap();
@@ -193,7 +198,7 @@ fn the_name_is_asked_for_at_a_terminal() {
 #[test]
 fn a_disk_that_is_mounted_and_a_partition_are_refused_whatever_is_confirmed() {
     let Some(desk) = Desk::new(64 * MIB, b"") else { return };
-    desk.prepare(&["--label", "backup"]).expect(0);
+    desk.prepare(&["--label", &label()]).expect(0);
     let (name, device) = (desk.disk.name(), desk.device());
     let mount = format!("mkdir /srv/photos; mount {device}p1 /srv/photos");
     for verb in [&["prepare", device, "--label", "x"][..], &["erase", device]] {
@@ -218,12 +223,13 @@ fn a_label_that_cannot_be_had_or_that_something_else_has_is_refused() {
     }
     let other = LoopDisk::new(&desk.machine.path("other"), 64 * MIB, &[]).unwrap().unwrap();
     let other = text(other.device());
-    let label = format!("b{}", std::process::id());
+    let label = label();
     desk.run(&["disk", "prepare", other, "--label", &label]).expect(0);
     let said = desk.prepare(&["--label", &label]).expect(2).stderr;
     assert!(said.contains("has it"), "{said}");
 
-    let prepare = ["disk", "prepare", desk.device(), "--label", "photos"];
+    let own = format!("own{label}");
+    let prepare = ["disk", "prepare", desk.device(), "--label", &own];
     for (script, expected) in [
         ("mkdir /srv/photos; touch /srv/photos/mine", "/srv/photos is not empty"),
         ("touch /srv/photos", "/srv/photos cannot be used"),
@@ -236,12 +242,12 @@ fn a_label_that_cannot_be_had_or_that_something_else_has_is_refused() {
             "and not of holdall",
         ),
     ] {
-        let said = desk.run_after(script, &prepare).expect(2).stderr;
-        assert!(said.contains(expected), "{said}");
+        let script = script.replace("photos", &own);
+        let said = desk.run_after(&script, &prepare).expect(2).stderr;
+        assert!(said.contains(&expected.replace("photos", &own)), "{said}");
     }
     // What an earlier try made is no hindrance.
-    let script = "mkdir -m 0 /srv/photos";
-    desk.run_after(script, &prepare).expect(0);
+    desk.run_after(&format!("mkdir -m 0 /srv/{own}"), &prepare).expect(0);
 }
 
 #[test]
@@ -267,7 +273,8 @@ fn a_disk_is_erased_once_its_name_is_typed_also_if_nothing_seems_to_be_on_it() {
 #[test]
 fn disks_are_listed_for_people_and_for_programs_with_what_is_in_the_way() {
     let Some(desk) = Desk::new(64 * MIB, b"") else { return };
-    desk.prepare(&["--label", "photos"]).expect(0);
+    let label = label();
+    desk.prepare(&["--label", &label]).expect(0);
     let own = |listed: Vec<serde_json::Value>| {
         listed.into_iter().find(|disk| disk["device"] == desk.device()).unwrap()
     };
@@ -275,12 +282,13 @@ fn disks_are_listed_for_people_and_for_programs_with_what_is_in_the_way() {
     assert_eq!(free["refused"], serde_json::json!([]));
     assert_eq!(
         (&free["parts"][0]["content"], &free["parts"][0]["label"]),
-        (&"ext4".into(), &"photos".into())
+        (&"ext4".into(), &(&*label).into())
     );
     let mount = format!("mkdir /srv/a; mount {}p1 /srv/a", desk.device());
     let said = desk.run_after(&mount, &["disk", "list"]).expect(0).stdout;
     let name = desk.disk.name();
-    let expected = format!("  {name}p1: 65.0 MB, ext4 \"photos\", mounted at /srv/a\n  not free: ");
+    let expected =
+        format!("  {name}p1: 65.0 MB, ext4 \"{label}\", mounted at /srv/a\n  not free: ");
     assert!(said.contains(&expected), "{said}");
     assert!(
         own(desk.run_after(&mount, &["disk", "list", "--json"]).of_type("listed_disk"))["refused"]
@@ -297,7 +305,8 @@ fn an_ordinary_user_lists_disks_and_writes_to_none() {
     let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let machine = &desk.machine;
     for verb in [&["prepare", desk.device(), "--label", "x"][..], &["erase", desk.device()]] {
-        let args = [&["disk"], verb, &["--confirm", &desk.disk.name()]].concat();
+        let name = desk.disk.name();
+        let args = [&["disk"], verb, &["--confirm", &name]].concat();
         let said = machine.run_by(&user, args).expect(13).stderr;
         assert!(said.contains("only root") && said.contains("sudo holdall disk"), "{said}");
     }
