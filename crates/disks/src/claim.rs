@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use holdall_sys::DeviceNumber;
 use holdall_sys::lock::Held;
 use holdall_sys::mounts::Mounts;
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use crate::computer::Computer;
@@ -145,6 +145,9 @@ impl Claim {
 
     /// Lets others open its partitions, and keeps it open: its name stays its own.
     ///
+    /// It stays locked without a gap. Otherwise udev, which sees that a disk was written to and closed, has the kernel read
+    /// the table again, and the partition is gone for a moment while a file system is being made on it.
+    ///
     /// # Errors
     /// What the system says; those of [`Claim::check`].
     pub(crate) fn share(self) -> Result<Shared, DiskError> {
@@ -154,14 +157,19 @@ impl Claim {
             return Err(DiskError::Changed { was: Box::new(self.identity.clone()), is: None });
         }
         self.check()?;
-        Ok(Shared { _file: file, identity: self.identity })
+        let locking = || failed("locking the disk once more");
+        flock(&*self.held, FlockOperation::NonBlockingLockShared)
+            .map_err(|error| locking()(error.into()))?;
+        let held = Held::shared(file).map_err(locking())?;
+        let held = held.ok_or_else(|| DiskError::Locked { name: self.identity.name.clone() })?;
+        Ok(Shared { _held: held, identity: self.identity })
     }
 }
 
 /// A disk that keeps its name and numbers, as it is open, and that others may open, too.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    _file: File,
+    _held: Held,
     identity: Identity,
 }
 

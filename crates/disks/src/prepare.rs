@@ -57,9 +57,9 @@ impl Plan {
         interrupt: &AtomicBool,
         told: &dyn Fn(&str),
     ) -> Result<Formatted, DiskError> {
+        told("writing the partition table");
         stop_if(interrupt)?;
         claim.check()?;
-        told("writing the partition table");
         let emptied = "What was on the disk is lost, and it has no partition table that is whole: run the same command again";
         self.write_table(&claim).map_err(|error| error.with_state(emptied))?;
 
@@ -70,8 +70,8 @@ impl Plan {
             claim.check()?;
             let partition = show_partition(&claim)?;
             let shared = claim.share()?;
-            stop_if(interrupt)?;
             told(&format!("making the file system {}", self.file_system.name()));
+            stop_if(interrupt)?;
             self.make_file_system(&shared, &partition)?;
             let uuid = uuid(&partition)?;
             Ok(Formatted { partition, uuid })

@@ -24,14 +24,21 @@ impl LoopDisk {
     /// In CI, as [`is_there`].
     pub fn new(image: &Path, bytes: u64, options: &[&str]) -> io::Result<Option<Self>> {
         File::create(image)?.set_len(bytes)?;
+        let image = image.canonicalize()?;
         let mut command = Command::new("losetup");
-        command.args(["--find", "--show", "--partscan"]).args(options).arg(image);
+        command.args(["--find", "--show", "--partscan"]).args(options).arg(&image);
         let output = command.output()?;
         if !is_there("loop devices (root, losetup)", output.status.success()) {
             return Ok(None);
         }
         let device = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-        Ok(Some(Self { image: image.to_owned(), device }))
+        Ok(Some(Self { image, device }))
+    }
+
+    /// Whether it shows the image still: once it does not, another may have its place.
+    fn shows_image(&self) -> bool {
+        let shown = format!("/sys/class/block/{}/loop/backing_file", self.name());
+        fs::read_to_string(shown).is_ok_and(|shown| Path::new(shown.trim_end()) == self.image)
     }
 
     /// Its place, such as `/dev/loop3`.
@@ -63,7 +70,8 @@ impl LoopDisk {
 
 impl Drop for LoopDisk {
     fn drop(&mut self) {
-        // A test may have done so already.
-        let _ = Command::new("losetup").arg("--detach").arg(&self.device).output();
+        if self.shows_image() {
+            let _ = Command::new("losetup").arg("--detach").arg(&self.device).output();
+        }
     }
 }

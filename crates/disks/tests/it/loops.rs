@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use holdall_testkit::LoopDisk;
+use holdall_testkit::{LoopDisk, is_there};
 use tempfile::TempDir;
 
 /// What old content of a disk is made of.
@@ -49,12 +49,6 @@ impl Loop {
         self.folder.path().join(name)
     }
 
-    /// Puts another image into its place, as one who changes disks does.
-    pub(crate) fn swap_for(&self, image: &Path) {
-        succeed(&["losetup", "-d", text(self.device())]);
-        succeed(&["losetup", "-P", text(self.device()), text(image)]);
-    }
-
     /// Whether what was before can be found anywhere.
     pub(crate) fn has_old(&self) -> bool {
         let image = self.image().unwrap();
@@ -73,6 +67,42 @@ impl Deref for Loop {
 
     fn deref(&self) -> &LoopDisk {
         &self.disk
+    }
+}
+
+/// A loop device of so high a number that nothing takes it by itself while it shows nothing.
+pub(crate) struct Reader {
+    number: u32,
+}
+
+impl Reader {
+    /// `None` for who may not make any.
+    pub(crate) fn new(number: u32) -> Option<Self> {
+        let is_root = holdall_sys::users::effective_uid() == 0;
+        is_there("root, as who alone makes loop devices", is_root).then_some(Self { number })
+    }
+
+    pub(crate) fn device(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/loop{}", self.number))
+    }
+
+    /// Puts an image in, as a card into a reader.
+    pub(crate) fn put_in(&self, image: &Path) {
+        succeed(&["losetup", "-P", text(&self.device()), text(image)]);
+    }
+
+    pub(crate) fn take_out(&self) {
+        succeed(&["losetup", "-d", text(&self.device())]);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(self.device()).output();
+        // LOOP_CTL_REMOVE, for which losetup has no word yet.
+        let remove = "import fcntl,os,sys; fcntl.ioctl(os.open('/dev/loop-control', os.O_RDWR), 0x4c81, int(sys.argv[1]))";
+        let number = self.number.to_string();
+        let _ = Command::new("python3").args(["-c", remove, &number]).output();
     }
 }
 

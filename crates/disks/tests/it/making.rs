@@ -9,7 +9,7 @@ use holdall_disks::{
     Candidate, Claim, DiskError, Erased, Erasing, FileSystem, Forgotten, Label, Plan,
 };
 
-use crate::loops::{Loop, Mounted, OLD, succeed, text};
+use crate::loops::{Loop, Mounted, OLD, Reader, succeed, text};
 
 const MIB: u64 = 1 << 20;
 
@@ -24,6 +24,13 @@ fn plan(label: &str, file_system: FileSystem) -> Plan {
 fn format(disk: &Loop, plan: &Plan) -> holdall_disks::Formatted {
     plan.check_programs().unwrap();
     plan.format(claim(disk), &AtomicBool::new(false), &|_| {}).unwrap()
+}
+
+fn begins_with_old(disk: &Loop) -> bool {
+    let mut begins = [0; OLD.len()];
+    succeed(&["blockdev", "--flushbufs", text(disk.device())]);
+    disk.image().unwrap().read_exact_at(&mut begins, 0).unwrap();
+    begins == *OLD
 }
 
 #[test]
@@ -70,9 +77,20 @@ fn whatever_was_on_a_disk_is_nowhere_found_by_programs_afterwards() {
     succeed(&["sh", "-c", &format!("{table}{0} && partx -u {0}", text(disk.device()))]);
     succeed(&["mkfs.ext4", "-q", "-F", "-L", "old", &format!("{}p2", text(disk.device()))]);
     succeed(&["mkfs.btrfs", "-q", "-f", "-M", &format!("{}p1", text(disk.device()))]);
-    let formatted = format(&disk, &plan("new", FileSystem::Ext4));
+    // And something that no program here knows.
+    let unknown = [MIB / 2, 400 * MIB - MIB / 64];
+    for at in unknown {
+        disk.image().unwrap().write_all_at(OLD, at).unwrap();
+    }
+    succeed(&["blockdev", "--flushbufs", text(disk.device())]);
+    let formatted = format(&disk, &plan("new", FileSystem::Btrfs));
     let content = claim(&disk).content().unwrap().words();
-    assert_eq!(content, format!("gpt, ext4 \"new\" on {}p1", disk.name()));
+    assert_eq!(content, format!("gpt, btrfs \"new\" on {}p1", disk.name()));
+    for at in unknown {
+        let mut bytes = [7; 16];
+        disk.image().unwrap().read_exact_at(&mut bytes, at).unwrap();
+        assert_eq!(bytes, [0; 16], "{at}");
+    }
     let _mounted = Mounted::new(&formatted.partition, &disk.path("mount"));
 }
 
@@ -89,25 +107,74 @@ fn a_disk_whose_table_was_removed_is_not_taken_for_an_empty_one() {
 #[test]
 fn a_preparation_that_is_interrupted_says_how_the_disk_is_and_the_next_one_begins_anew() {
     let plan = plan("backup", FileSystem::Ext4);
-    for (at, state) in [(1, "no file system"), (2, "")] {
-        let Some(disk) = Loop::new(400 * MIB) else { return };
-        let (interrupt, steps) = (AtomicBool::new(false), Cell::new(0));
-        let told = |_: &str| {
-            steps.set(steps.get() + 1);
-            interrupt.store(steps.get() == at, Ordering::Relaxed);
-        };
-        let ended = plan.format(claim(&disk), &interrupt, &told);
-        if let Err(error) = &ended {
-            assert!(error.is_interrupted() && error.to_string().contains(state), "{error}");
-            assert!(!claim(&disk).content().unwrap().is_empty());
-        }
-        assert_eq!(ended.is_err(), at == 1);
-        format(&disk, &plan);
-    }
     let Some(disk) = Loop::full(64 * MIB) else { return };
-    let before = plan.format(claim(&disk), &AtomicBool::new(true), &|_| {});
-    assert!(matches!(before, Err(DiskError::Interrupted)), "{before:?}");
-    assert!(disk.has_old(), "nothing was written");
+    let interrupt = AtomicBool::new(false);
+    let interrupted_at = |step: &str| {
+        interrupt.store(false, Ordering::Relaxed);
+        let told = |now: &str| interrupt.store(now.contains(step), Ordering::Relaxed);
+        plan.format(claim(&disk), &interrupt, &told).unwrap_err()
+    };
+    let before = interrupted_at("partition table");
+    assert!(matches!(before, DiskError::Interrupted), "{before}");
+    assert!(begins_with_old(&disk), "nothing was written");
+    let half_done = interrupted_at("file system");
+    assert!(half_done.is_interrupted(), "{half_done}");
+    assert!(half_done.to_string().contains("a partition table and no file system"), "{half_done}");
+    assert_eq!(claim(&disk).content().unwrap().words(), "gpt");
+    format(&disk, &plan);
+}
+
+#[test]
+fn a_disk_that_becomes_another_before_a_step_that_writes_is_not_written_to() {
+    let plan = plan("backup", FileSystem::Ext4);
+    let Some(disk) = Loop::full(64 * MIB) else { return };
+    let grow = || {
+        let image = disk.image().unwrap();
+        image.set_len(image.metadata().unwrap().len() + MIB).unwrap();
+        succeed(&["losetup", "-c", text(disk.device())]);
+    };
+    let changed_at = |step: &str| {
+        let told = |now: &str| {
+            if now.contains(step) {
+                grow();
+            }
+        };
+        plan.format(claim(&disk), &AtomicBool::new(false), &told).unwrap_err()
+    };
+    let before = changed_at("partition table");
+    assert!(matches!(before, DiskError::Changed { .. }), "{before}");
+    assert!(begins_with_old(&disk), "nothing was written");
+    let half_done = changed_at("file system").to_string();
+    assert!(half_done.contains("is not the one that was shown"), "{half_done}");
+    assert_eq!(claim(&disk).content().unwrap().words(), "gpt");
+
+    let (interrupt, grown) = (AtomicBool::new(false), Cell::new(false));
+    let told = |_| {
+        if !grown.replace(true) {
+            grow();
+        }
+    };
+    let erasing = Erasing { passes: 2, interrupt: &interrupt, told: &told };
+    let said = erasing.erase(&claim(&disk)).unwrap_err().to_string();
+    assert!(said.contains("is not the one that was shown"), "{said}");
+    assert!(said.contains("In pass 2 of 2, 0 % of the disk"), "{said}");
+}
+
+#[test]
+fn a_disk_stays_locked_until_its_file_system_is_made() {
+    let Some(disk) = Loop::new(64 * MIB) else { return };
+    let lock = || {
+        let file = fs::File::open(disk.device()).unwrap();
+        holdall_sys::lock::Held::exclusive(file).unwrap()
+    };
+    let steps = Cell::new(0);
+    let told = |_: &str| {
+        assert!(lock().is_none(), "udev would have the table read again");
+        steps.set(steps.get() + 1);
+    };
+    let plan = plan("backup", FileSystem::Ext4);
+    plan.format(claim(&disk), &AtomicBool::new(false), &told).unwrap();
+    assert_eq!((steps.get(), lock().is_some()), (2, true));
 }
 
 #[test]
@@ -169,19 +236,30 @@ fn an_erasing_that_is_interrupted_says_how_far_it_was() {
 }
 
 #[test]
+fn a_disk_that_gives_back_something_else_is_told() {
+    let Some(disk) = Loop::full(32 * MIB) else { return };
+    let interrupt = AtomicBool::new(false);
+    let told = |_| disk.image().unwrap().write_all_at(b"other bytes", 0).unwrap();
+    let erasing = Erasing { passes: 1, interrupt: &interrupt, told: &told };
+    let said = erasing.erase(&claim(&disk)).unwrap_err().to_string();
+    assert!(said.contains("at byte 0: it is not what was written"), "{said}");
+}
+
+#[test]
 fn places_that_a_disk_does_not_take_are_counted_and_the_rest_is_erased() {
-    let Some(disk) = Loop::new(8 * MIB) else { return };
+    let Some(reader) = Reader::new(3002) else { return };
     // A disk on a file system that is full refuses what it has no room for.
-    let small = disk.path("small");
-    fs::create_dir(&small).unwrap();
-    succeed(&["mount", "-t", "tmpfs", "-o", "size=20m", "small", text(&small)]);
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let small = folder.path();
+    succeed(&["mount", "-t", "tmpfs", "-o", "size=20m", "small", text(small)]);
     let image = small.join("image");
     fs::File::create(&image).unwrap().set_len(32 * MIB).unwrap();
-    disk.swap_for(&image);
+    reader.put_in(&image);
+    let claim = Candidate::at(&reader.device()).unwrap().claim().unwrap();
     let (interrupt, told) = (AtomicBool::new(false), |_| {});
-    let erased = Erasing { passes: 1, interrupt: &interrupt, told: &told }.erase(&claim(&disk));
-    succeed(&["losetup", "-d", text(disk.device())]);
-    succeed(&["umount", "-l", text(&small)]);
+    let erased = Erasing { passes: 1, interrupt: &interrupt, told: &told }.erase(&claim);
+    drop((claim, reader));
+    succeed(&["umount", "-l", text(small)]);
     let erased = erased.unwrap();
     assert_eq!(erased.refused_bytes, 12 * MIB, "{erased:?}");
     assert_eq!(erased.compared_bytes, 20 * MIB);

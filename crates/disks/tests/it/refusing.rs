@@ -8,7 +8,7 @@ use std::process::Command;
 use holdall_disks::{Candidate, DiskError, Identity, Reason, list};
 use holdall_testkit::is_there;
 
-use crate::loops::{Elsewhere, Loop, Mounted, succeed, text};
+use crate::loops::{Elsewhere, Loop, Mounted, Reader, succeed, text};
 
 const MIB: u64 = 1 << 20;
 
@@ -102,12 +102,10 @@ fn a_member_of_a_btrfs_that_is_mounted_for_another_disk_is_refused() {
 #[test]
 fn a_disk_that_a_loop_device_shows_and_one_that_is_read_only_are_refused() {
     let Some(disk) = Loop::new(32 * MIB) else { return };
-    let shown = Command::new("losetup").args(["--find", "--show"]).arg(disk.device()).output();
-    let above = String::from_utf8(shown.unwrap().stdout).unwrap();
+    let Some(above) = Reader::new(3003) else { return };
+    above.put_in(disk.device());
     let said = refused(disk.device());
-    succeed(&["losetup", "-d", above.trim()]);
-    let above = above.trim().strip_prefix("/dev/").unwrap();
-    assert!(said.ends_with(&format!("{above} shows what is on {}", disk.name())), "{said}");
+    assert!(said.ends_with(&format!("loop3003 shows what is on {}", disk.name())), "{said}");
 
     let Some(fixed) = Loop::with_options(32 * MIB, &["--read-only"]) else { return };
     let said = refused(fixed.device());
@@ -129,10 +127,15 @@ fn what_another_program_has_for_itself_is_refused_and_so_is_what_it_locked() {
 
 #[test]
 fn a_disk_that_took_the_place_of_the_one_that_was_shown_is_not_taken() {
-    let Some(disk) = Loop::full(32 * MIB) else { return };
-    let shown = Candidate::at(disk.device()).unwrap();
+    let Some(reader) = Reader::new(3001) else { return };
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let image = folder.path().join("image");
+    fs::write(&image, vec![7; 8 << 20]).unwrap();
+    reader.put_in(&image);
+    let shown = Candidate::at(&reader.device()).unwrap();
     // The same image is the same in everything but the kernel's count.
-    disk.swap_for(disk.image_path());
+    reader.take_out();
+    reader.put_in(&image);
     match shown.claim() {
         Err(DiskError::Changed { was, is: Some(is) }) => {
             assert_eq!((&was.name, was.size_bytes, &was.file), (&is.name, is.size_bytes, &is.file));
@@ -140,10 +143,10 @@ fn a_disk_that_took_the_place_of_the_one_that_was_shown_is_not_taken() {
         }
         other => panic!("{other:?}"),
     }
-    let shown = Candidate::at(disk.device()).unwrap();
-    succeed(&["losetup", "-d", text(disk.device())]);
+    let shown = Candidate::at(&reader.device()).unwrap();
+    reader.take_out();
     assert!(matches!(shown.claim(), Err(DiskError::Changed { is: Some(_), .. })));
-    assert!(disk.has_old(), "nothing was written");
+    assert_eq!(fs::read(&image).unwrap(), vec![7; 8 << 20], "nothing was written");
 }
 
 #[test]
