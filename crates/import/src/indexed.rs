@@ -36,5 +36,10 @@ pub(crate) fn is_denied(error: &io::Error) -> bool {
 }
 
 fn causes(error: &RusticError) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    std::iter::successors(error.source(), |cause| cause.source())
+    let mut next = error.source();
+    std::iter::from_fn(move || {
+        let cause = next?;
+        next = cause.source();
+        Some(cause)
+    })
 }

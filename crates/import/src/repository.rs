@@ -98,10 +98,10 @@ impl ResticRepository {
 
     /// Why the snapshot of an id cannot be read.
     fn kind(&self, id: &str, error: &RusticError) -> UnreadKind {
-        let is_json = |file: Bytes| serde_json::from_slice::<serde_json::Value>(&file).is_ok();
+        let is_json = |file: &Bytes| serde_json::from_slice::<serde_json::Value>(file).is_ok();
         match self.repository.cat_file(FileType::Snapshot, id) {
             _ if is_forbidden(error) => UnreadKind::Forbidden,
-            Ok(file) if is_json(file) => UnreadKind::NotUnderstood,
+            Ok(file) if is_json(&file) => UnreadKind::NotUnderstood,
             _ => UnreadKind::Damaged,
         }
     }
