@@ -23,7 +23,7 @@ pub(crate) fn placed(repository: &Indexed, root: TreeId, paths: &[Vec<u8>]) -> V
     let mut folders = Folders { repository, root, seen: HashMap::new() };
     let has: Vec<_> = paths.iter().map(|path| folders.has(path)).collect();
     let absolute: Vec<_> = paths.iter().zip(&has).filter(|(_, has)| **has).collect();
-    let is_of_another = |end: &[u8]| absolute.iter().any(|(path, _)| path.starts_with(end));
+    let is_of_another = |end: &[u8]| absolute.iter().any(|(path, _)| is_within(path, end));
     let mut found = |path: &Vec<u8>| {
         ends(path).find(|end| folders.has(end) && !is_of_another(end)).map(<[u8]>::to_vec)
     };
@@ -36,6 +36,11 @@ pub(crate) fn placed(repository: &Indexed, root: TreeId, paths: &[Vec<u8>]) -> V
         return vec![b"/".to_vec()];
     }
     places.into_iter().zip(paths).map(|(place, path)| place.unwrap_or(path.clone())).collect()
+}
+
+/// Whether a path is a folder, or below it.
+fn is_within(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
 }
 
 /// What a path ends in, from its second component on, longest first.
@@ -78,5 +83,6 @@ mod tests {
         let all: Vec<_> = ends(b"/srv/a/docs").collect();
         assert_eq!(all, [&b"/a/docs"[..], b"/docs"]);
         assert_eq!(ends(b"/").count(), 0);
+        assert!(is_within(b"/docs/a", b"/docs") && !is_within(b"/docs2", b"/docs"));
     }
 }
