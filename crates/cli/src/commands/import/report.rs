@@ -149,6 +149,9 @@ struct JsonImport<'a> {
     snapshot_id: String,
     already_imported: bool,
     original_received: String,
+    /// The date in restic, if that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_date: Option<&'a str>,
     host: &'a str,
     /// Items that are not in it as they should be, since they could not be read.
     unreadable: u64,
@@ -183,6 +186,7 @@ impl<'a> JsonImport<'a> {
             snapshot_id: snapshot_id.to_string(),
             already_imported: done.is_none(),
             original_received: rfc3339(foreign.taken_ns),
+            source_date: snapshot.date.as_deref(),
             host: &foreign.host,
             unreadable: 0,
             measured: done.map(|(done, verdict)| Measured {
