@@ -157,12 +157,12 @@ impl Drop for Store {
 pub(crate) fn is_kept_at(above: &Dir, name: &[u8], stat: &Stat) -> bool {
     let is_it = || {
         let around = above.stat_self()?;
-        if !btrfs::is_subvolume(&around) {
+        if !btrfs::is_subvolume(&around) || around.mount_id != stat.mount_id {
             return Ok(false);
         }
-        let is_place = btrfs::is_place_of_subvolume(stat) && stat.device == around.device;
-        let is_other = btrfs::is_subvolume(stat) && stat.device != around.device && stat.uid == 0;
-        Ok::<_, io::Error>(is_place || is_other && btrfs::is_in_top_subvolume(above)?)
+        let is_in_top = btrfs::is_in_top_subvolume(above)?;
+        let is_kept = btrfs::is_subvolume(stat) && stat.uid == 0 && is_in_top;
+        Ok::<_, io::Error>(btrfs::is_place_of_subvolume(stat) || is_kept)
     };
     name == ALL.as_bytes() && stat.kind == FileKind::Dir && is_it().unwrap_or(false)
 }
