@@ -9,15 +9,17 @@
 mod places;
 mod store;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use holdall_format::Shown;
-use holdall_sys::make_folders;
-use holdall_sys::mounts::Mounts;
-use holdall_sys::own_mounts::OwnMounts;
+use holdall_sys::mounts::{self, Mounts};
+use holdall_sys::own_mounts::{OwnMounts, open_dir};
+use holdall_sys::{Dir, make_folders};
 
 use self::places::{Lies, Located, Origin, Places, below};
 use self::store::Stores;
@@ -36,6 +38,19 @@ pub enum FsSnapshotError {
         /// Where it is mounted.
         Vec<u8>,
     ),
+    /// A file is swapped to in the subvolume that a source lies in.
+    #[error(
+        "cannot take a snapshot of {}: the swap file {} is in use; put it into a subvolume of its own, or end its use \
+         (`swapoff`)",
+        Shown(subvolume),
+        Shown(file)
+    )]
+    Swap {
+        /// Where the subvolume is.
+        subvolume: Vec<u8>,
+        /// Where the file is.
+        file: Vec<u8>,
+    },
     /// The system did not do what was asked.
     #[error("cannot {what}: {source}")]
     System {
@@ -59,6 +74,13 @@ pub enum FsSnapshotNote {
         /// Where it is mounted.
         Vec<u8>,
     ),
+    /// A subvolume in that of a source is read as it is, since a file in it is swapped to.
+    Swap {
+        /// Where the subvolume is.
+        subvolume: Vec<u8>,
+        /// Where the file is.
+        file: Vec<u8>,
+    },
     /// Where snapshots are kept is something that no run made.
     Foreign {
         /// The file system's device.
@@ -77,11 +99,17 @@ impl fmt::Display for FsSnapshotNote {
             Self::MountedFile(point) => {
                 write!(out, "{} is a file that is mounted there and is read as it is", Shown(point))
             }
+            Self::Swap { subvolume, file } => write!(
+                out,
+                "the swap file {} is in use, so that there is no snapshot of {}, which is read as it is",
+                Shown(file),
+                Shown(subvolume)
+            ),
             Self::Foreign { device, names } => {
                 let names: Vec<_> = names.iter().map(|name| Shown(name).to_string()).collect();
                 write!(
                     out,
-                    "{} at the top of {} holds what is not of holdall, which is left as it is and not backed up: {}",
+                    "{} at the top of {} holds what holdall did not make, which stays as it is and is not backed up: {}",
                     store::ALL,
                     Shown(device),
                     names.join(", ")
@@ -96,8 +124,8 @@ fn failed(what: &str, path: &[u8]) -> impl FnOnce(io::Error) -> FsSnapshotError 
     |source| FsSnapshotError::System { what, source }
 }
 
-/// Sources whose files are of one moment in each subvolume, as long as this lives. The thread that has it sees its own mounts, and so do
-/// those that it starts. Snapshots that could not be removed, since this was killed, the next one removes.
+/// Sources whose files are of one moment in each subvolume, as long as this lives. The thread that has it sees its own mounts,
+/// and so do those that it starts. Snapshots that could not be removed, since this was killed, the next one removes.
 #[derive(Debug)]
 pub struct FsSnapshot {
     /// What to back up.
@@ -126,12 +154,13 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
     }
     mounts.show_all_below(view).map_err(failed("show snapshots below", view))?;
     let places = Places::of(&located, &table);
-    let mut showing = Showing { view, mounts: &mounts, stores: &mut stores, places };
+    let mut showing =
+        Showing { view, mounts: &mounts, stores: &mut stores, places, notes: Vec::new() };
     while let Some((path, origin)) = showing.places.next() {
         showing.put(&path, origin)?;
     }
-    let files = std::mem::take(&mut showing.places.files).into_iter();
-    let files = files.map(FsSnapshotNote::MountedFile);
+    let Showing { places, notes, .. } = showing;
+    let files = places.files.into_iter().map(FsSnapshotNote::MountedFile);
     // All of them, as what is read where it really is would show the folder with everything in it once more.
     let read = sources.iter().zip(&located).map(|(source, located)| match &located.real {
         Some(real) => Source { path: source.path.clone(), read_at: seen_below(view, real) },
@@ -146,7 +175,7 @@ pub fn take_fs_snapshot(sources: &[Source], folder: &Path) -> Result<FsSnapshot,
     });
     Ok(FsSnapshot {
         sources: read.collect(),
-        notes: elsewhere.chain(files).chain(foreign).collect(),
+        notes: elsewhere.chain(notes).chain(files).chain(foreign).collect(),
         _mounts: mounts,
         _stores: stores,
     })
@@ -163,6 +192,7 @@ struct Showing<'a> {
     mounts: &'a OwnMounts,
     stores: &'a mut Stores,
     places: Places,
+    notes: Vec<FsSnapshotNote>,
 }
 
 impl Showing<'_> {
@@ -172,21 +202,23 @@ impl Showing<'_> {
         let Some(origin) = origin else { return self.show_as_it_is(path) };
         let store = self.stores.on(&origin.device);
         let store = store.map_err(failed("keep snapshots on", &origin.device))?;
-        let taken = store.find(&origin.root).and_then(|found| {
-            let mount = store.snapshot(&found.subvolume)?;
-            Ok((mount, found))
-        });
-        let (mount, found) = match taken {
+        let found = match store.find(&origin.root) {
             // It was removed meanwhile; or it is a mount of what was removed.
             Err(error) if is_gone(&error) => return self.show_as_it_is(path),
-            taken => taken.map_err(failed("take a snapshot of", path))?,
+            found => found.map_err(failed("look for", path))?,
         };
-        let to = seen_below(self.view, path);
-        let attached = self.mounts.attach(&mount, &to).and_then(|()| match &found.rest[..] {
-            [] => Ok(()),
-            rest => self.mounts.show(&below(&to, rest), &to),
-        });
-        shown(attached, path)?;
+        match store.snapshot(&found.subvolume) {
+            Ok(name) => {
+                let mount = store.mount_of(&name).map_err(failed("show", path))?;
+                self.attach(&mount, &found.rest, path)?;
+            }
+            Err(error) if is_gone(&error) => return self.show_as_it_is(path),
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                self.note_swap(&found.subvolume, path, error)?;
+                self.show_as_it_is(path)?;
+            }
+            Err(error) => return Err(failed("take a snapshot of", path)(error)),
+        }
         let nested = found.nested().map_err(failed("list the subvolumes in", path))?;
         for rest in nested {
             let root = below(&origin.root, &rest);
@@ -195,6 +227,45 @@ impl Showing<'_> {
                 self.places.add_nested(below(path, &rest), Origin { device, root });
             }
         }
+        Ok(())
+    }
+
+    /// Shows a snapshot, or the folder `rest` in it, at a path.
+    fn attach(&self, mount: &OwnedFd, rest: &[u8], path: &[u8]) -> Result<(), FsSnapshotError> {
+        let to = seen_below(self.view, path);
+        let attached = self.mounts.attach(mount, &to).and_then(|()| match rest {
+            [] => Ok(()),
+            rest => self.mounts.show(&below(&to, rest), &to),
+        });
+        shown(attached, path)
+    }
+
+    /// Notes that there is no snapshot of the subvolume at a path, as a file in it is swapped to.
+    ///
+    /// # Errors
+    /// A source lies in this subvolume, or there is no such file.
+    fn note_swap(
+        &mut self,
+        subvolume: &Dir,
+        path: &[u8],
+        error: io::Error,
+    ) -> Result<(), FsSnapshotError> {
+        let device = subvolume.stat_self().map_err(failed("read", path))?.device;
+        let is_in_it = |file: &Vec<u8>| {
+            let folder = Path::new(OsStr::from_bytes(file)).parent();
+            let folder = folder.map(|folder| open_dir(folder.as_os_str().as_bytes()));
+            let folder = folder.and_then(|folder| folder.ok()?.stat_self().ok());
+            folder.is_some_and(|folder| folder.device == device)
+        };
+        let files = mounts::swap_files().map_err(failed("read", b"/proc/swaps"))?;
+        let Some(file) = files.into_iter().find(is_in_it) else {
+            return Err(failed("take a snapshot of", path)(error));
+        };
+        let subvolume = path.to_vec();
+        if self.places.is_around_source(path) {
+            return Err(FsSnapshotError::Swap { subvolume, file });
+        }
+        self.notes.push(FsSnapshotNote::Swap { subvolume, file });
         Ok(())
     }
 

@@ -120,6 +120,8 @@ pub(super) struct Places {
     /// By path; what has no origin is shown as it is.
     waiting: BTreeMap<Vec<u8>, Option<Origin>>,
     sources: Vec<Vec<u8>>,
+    /// What each source lies in, by path.
+    around: BTreeSet<Vec<u8>>,
     /// Files of btrfs that are mounted on others.
     pub(super) files: BTreeSet<Vec<u8>>,
 }
@@ -136,6 +138,7 @@ impl Places {
             for mount in table.iter().filter(|mount| is_within(&mount.point, real)) {
                 places.add_mount(mount, table);
             }
+            places.around.insert(path.clone());
             places.waiting.insert(path.clone(), Some(origin.clone()));
         }
         places
@@ -159,6 +162,11 @@ impl Places {
         self.files.extend((!is_folder).then(|| mount.point.clone()));
     }
 
+    /// Whether a source lies in what is put at a path, and not in something nested.
+    pub(super) fn is_around_source(&self, path: &[u8]) -> bool {
+        self.around.contains(path)
+    }
+
     /// The next one.
     pub(super) fn next(&mut self) -> Option<(Vec<u8>, Option<Origin>)> {
         self.waiting.pop_first()
@@ -171,5 +179,26 @@ impl Places {
         if is_wanted && is_subvolume(&path) {
             self.waiting.entry(path).or_insert(Some(origin));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_below_a_mount_lies_below_its_root() {
+        let origin = |line: &str, path: &str| {
+            let table = Mounts::parse(line.as_bytes());
+            let origin = Origin::of(table.iter().next().unwrap(), path.as_bytes())?;
+            Some((origin.device, String::from_utf8(origin.root).unwrap()))
+        };
+        let seen = |root: &str| Some((b"/dev/a".to_vec(), root.to_owned()));
+        let folder = "1 0 0:9 /@home/ada /mnt rw - btrfs /dev/a rw";
+        assert_eq!(origin(folder, "/mnt"), seen("/@home/ada"));
+        assert_eq!(origin(folder, "/mnt/b/c"), seen("/@home/ada/b/c"));
+        assert_eq!(origin(folder, "/other"), None);
+        let root = "1 0 0:9 / / rw - btrfs /dev/a rw";
+        assert_eq!([origin(root, "/"), origin(root, "/a")], [seen("/"), seen("/a")]);
     }
 }

@@ -133,15 +133,23 @@ impl Store {
         Ok(found)
     }
 
-    /// Takes a snapshot of a subvolume; the mount of it is nowhere yet.
+    /// Takes a snapshot of a subvolume, and says by which name it is kept.
     ///
     /// # Errors
     /// `NotFound` if the subvolume was deleted, `ETXTBSY` if a file in it is swapped to; else what the system says.
-    pub(super) fn snapshot(&mut self, subvolume: &Dir) -> io::Result<OwnedFd> {
+    pub(super) fn snapshot(&mut self, subvolume: &Dir) -> io::Result<String> {
         let name = self.count.to_string();
         btrfs::snapshot(subvolume, &self.own, Name::new(name.as_bytes())?)?;
         self.count += 1;
-        btrfs::mount_of(&self.device, &format!("{ALL}/{}/{name}", self.name))
+        Ok(name)
+    }
+
+    /// A mount of the snapshot of that name, which is nowhere yet.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn mount_of(&self, snapshot: &str) -> io::Result<OwnedFd> {
+        btrfs::mount_of(&self.device, &format!("{ALL}/{}/{snapshot}", self.name))
     }
 }
 

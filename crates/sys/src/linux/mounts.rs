@@ -161,6 +161,25 @@ pub fn mount_point_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(mount.point.clone())
 }
 
+/// The files that the system swaps to, by their absolute paths.
+///
+/// # Errors
+///
+/// What the system says when `/proc/swaps` is read.
+pub fn swap_files() -> io::Result<Vec<Vec<u8>>> {
+    Ok(swap_files_of(&std::fs::read("/proc/swaps")?))
+}
+
+/// `path kind size used priority`, below a line of titles (proc(5)).
+fn swap_files_of(table: &[u8]) -> Vec<Vec<u8>> {
+    let file = |line: &[u8]| {
+        let mut fields = line.split(|byte| b" \t".contains(byte)).filter(|field| !field.is_empty());
+        let path = fields.next()?;
+        (fields.next()? == b"file").then(|| unescape(path))
+    };
+    table.split(|&byte| byte == b'\n').filter_map(file).collect()
+}
+
 /// `id parent major:minor root point options [optional...] - type source super-options`
 /// (proc_pid_mountinfo(5)).
 fn parse_line(line: &[u8]) -> Option<Mount> {
@@ -223,6 +242,13 @@ mod tests {
         assert_eq!(mount.file_system, b"ext4");
         assert_eq!(mount.source, b"/dev/vda");
         assert_eq!((&mount.flags[..], &mount.options[..]), (&b"rw"[..], &b"rw"[..]));
+    }
+
+    #[test]
+    fn the_files_that_are_swapped_to_are_told_from_devices() {
+        let table = b"Filename\t\tType\t\tSize\tUsed\tPriority\n\
+                      /a\\040swap   file\t\t16380\t0\t-2\n/dev/vdb partition\t1\t0\t-3\n";
+        assert_eq!(swap_files_of(table), [b"/a swap"]);
     }
 
     #[test]

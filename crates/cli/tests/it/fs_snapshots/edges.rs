@@ -108,3 +108,42 @@ fn a_file_that_is_mounted_is_read_as_it_is_and_named_and_what_is_missing_is_call
     let name = format!("latest:{}", text(&covered));
     assert_eq!(disk.machine.ok(disk.args(&["dump", &name])).stdout, "outer");
 }
+
+/// A swap file that is in use until this is dropped.
+struct Swap(PathBuf);
+
+impl Swap {
+    fn on(path: PathBuf) -> Self {
+        btrfs(&["filesystem", "mkswapfile", "--size", "16m", text(&path)]);
+        let done = Command::new("/usr/sbin/swapon").arg(&path).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        Self(path)
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        let _ = Command::new("/usr/sbin/swapoff").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_swap_file_in_use_is_named_and_read_as_it_is_if_its_subvolume_lies_in_that_of_the_source() {
+    let Some(disk) = Disk::new() else { return };
+    let home = disk.subvolume("home");
+    let swap = Swap::on(home.join("a swap"));
+    let args = disk.args(&["backup", text(&home), "--use-fs-snapshot"]);
+    let refused = disk.machine.run(&args).expect(1);
+    let message = format!("the swap file {} is in use", text(&swap.0));
+    assert!(refused.stderr.contains(&message), "{refused:?}");
+    assert!(refused.stderr.contains("subvolume of its own"), "{refused:?}");
+    drop(swap);
+
+    let swaps = disk.subvolume("home/swaps");
+    let _swap = Swap::on(swaps.join("swap"));
+    let done = disk.machine.run(&args).expect(0);
+    let note = format!("the swap file {} is in use", text(&swaps.join("swap")));
+    assert!(done.stderr.contains(&note), "{done:?}");
+    let name = format!("latest:{}", text(&swaps.join("file")));
+    assert_eq!(disk.machine.ok(disk.args(&["dump", &name])).stdout, "home/swaps");
+}

@@ -33,7 +33,7 @@ fn what_others_have_among_the_snapshots_stays_and_is_named() {
     let args = ["backup", text(&home), "--use-fs-snapshot"];
     let done = disk.machine.run(disk.args(&args)).expect(0);
     assert_eq!(listed(), before);
-    let note = "holds what is not of holdall, which is left as it is and not backed up: \
+    let note = "holds what holdall did not make, which stays as it is and is not backed up: \
                 0, empty, file, keep, mine, run-0123456789abcdef";
     assert!(done.stderr.contains(note), "{done:?}");
 }
