@@ -191,6 +191,7 @@ mod tests {
             others: vec![],
             deletions: vec![],
             stored_bytes: 0,
+            places: Vec::new(),
             disk: Some(holdall_sys::disk::DiskRoom { free_bytes: 5, total_bytes: 9 }),
             full_ns: None,
             certificate: None,
