@@ -226,8 +226,15 @@ fn what_cannot_be_had_is_refused_and_other_file_systems_are_named() {
     let name = format!("latest:{}/file", text(&plain));
     assert_eq!(disk.machine.ok(disk.args(&["dump", &name])).stdout, "plain");
 
-    fs::create_dir(disk.path(".holdall-snapshots")).unwrap();
+    let squatter = disk.path(".holdall-snapshots");
+    fs::create_dir(&squatter).unwrap();
     let args = disk.args(&["backup", text(&home), "--use-fs-snapshot"]);
-    let refused = disk.machine.run(args).expect(1);
-    assert!(refused.stderr.contains(".holdall-snapshots at its top"), "{refused:?}");
+    let refused = || {
+        let refused = disk.machine.run(&args).expect(1);
+        assert!(refused.stderr.contains(".holdall-snapshots at its top"), "{refused:?}");
+    };
+    refused();
+    fs::remove_dir(&squatter).unwrap();
+    std::os::unix::fs::symlink(&home, &squatter).unwrap();
+    refused();
 }

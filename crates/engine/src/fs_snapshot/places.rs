@@ -153,7 +153,10 @@ impl Places {
         }
         let seen = table.of_path(point).ok().flatten();
         if seen.is_some_and(|seen| seen.id != mount.id) {
-            // Another one lies over it.
+            // Another one lies over it. A subvolume there is found with those in that one.
+            if !is_subvolume(&mount.point) {
+                self.waiting.insert(mount.point.clone(), None);
+            }
             return;
         }
         let is_folder = point.is_dir();

@@ -194,11 +194,14 @@ fn all_of(top: &Dir) -> io::Result<Dir> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         created => created.is_ok(),
     };
-    let all = top.open_child(name)?;
+    let refused = || io::Error::other(format!("{ALL} at its top is not what root made: rename it"));
+    let all = match top.open_child(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(refused()),
+        all => all?,
+    };
     let stat = all.stat_self()?;
     if !btrfs::is_subvolume(&stat) || stat.uid != 0 {
-        let message = format!("{ALL} at its top is not what root made: rename it");
-        return Err(io::Error::other(message));
+        return Err(refused());
     }
     if is_new {
         file(&all)?.set_permissions(Permissions::from_mode(0o700))?;

@@ -109,6 +109,22 @@ fn a_file_that_is_mounted_is_read_as_it_is_and_named_and_what_is_missing_is_call
     assert_eq!(disk.machine.ok(disk.args(&["dump", &name])).stdout, "outer");
 }
 
+#[test]
+fn what_covers_another_mount_is_read_in_its_place() {
+    let Some(disk) = Disk::new() else { return };
+    let (home, outer) = (disk.subvolume("home"), disk.subvolume("outer"));
+    let (point, cover) = (home.join("way/in"), disk.machine.path("cover"));
+    for folder in [&point, &cover.join("in")] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    fs::write(cover.join("in/file"), "cover").unwrap();
+    let _covered = Mount::bind(&outer, &point);
+    let _cover = Mount::bind(&cover, &home.join("way"));
+    disk.machine.ok(disk.args(&["backup", text(&home), "--use-fs-snapshot"]));
+    let name = format!("latest:{}", text(&point.join("file")));
+    assert_eq!(disk.machine.ok(disk.args(&["dump", &name])).stdout, "cover");
+}
+
 /// A swap file that is in use until this is dropped.
 struct Swap(PathBuf);
 
