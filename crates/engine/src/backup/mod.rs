@@ -28,6 +28,7 @@ mod plan;
 mod produced;
 mod read;
 mod scan;
+pub(crate) mod snapshots_place;
 mod sources;
 mod summary;
 mod survey;

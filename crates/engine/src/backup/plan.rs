@@ -21,11 +21,12 @@ use super::places::{Places, Scope};
 use super::produced::{self, Producer};
 use super::read::{has_vanished, not_read};
 use super::scan::Step;
+use super::snapshots_place;
 use super::unread::Unread;
 use super::walk::Walk;
+use crate::EngineError;
 use crate::filter::exclude::{ExcludeRules, LocalRules, RulesMet};
 use crate::storing::Shared;
-use crate::{EngineError, fs_snapshot};
 
 /// The next subdirectories are handed to the walkers when no more than this many are left, so that
 /// the walkers always have something to do.
@@ -487,7 +488,7 @@ impl<F: ItemSink> Plan<'_, F> {
     fn holds_fs_snapshots(&self, frame: &Frame, path: &PathKey, stat: &Stat) -> bool {
         let is_on_the_way = |named: &PathKey| named == path || path.is_ancestor_of(named);
         let is_wanted = || self.named.range(path..).next().is_some_and(is_on_the_way);
-        if !fs_snapshot::is_kept_at(&frame.listed.dir, path.name(), stat) || is_wanted() {
+        if !snapshots_place::is_kept_at(&frame.listed.dir, path.name(), stat) || is_wanted() {
             return false;
         }
         if btrfs::is_subvolume(stat) {

@@ -23,7 +23,7 @@ use holdall_sys::{Dir, make_folders};
 
 use self::places::{Lies, Located, Origin, Places, below};
 use self::store::Stores;
-pub(crate) use self::store::is_kept_at;
+use crate::backup::snapshots_place;
 use crate::{Source, plain_path};
 
 /// Why there is no snapshot to read.
@@ -110,7 +110,7 @@ impl fmt::Display for FsSnapshotNote {
                 write!(
                     out,
                     "{} at the top of {} holds what holdall did not make, which stays as it is and is not backed up: {}",
-                    store::ALL,
+                    snapshots_place::ALL,
                     Shown(device),
                     names.join(", ")
                 )
@@ -222,7 +222,7 @@ impl Showing<'_> {
         let nested = found.nested().map_err(failed("list the subvolumes in", path))?;
         for rest in nested {
             let root = below(&origin.root, &rest);
-            if root.strip_prefix(b"/") != Some(store::ALL.as_bytes()) {
+            if root.strip_prefix(b"/") != Some(snapshots_place::ALL.as_bytes()) {
                 let device = origin.device.clone();
                 self.places.add_nested(below(path, &rest), Origin { device, root });
             }

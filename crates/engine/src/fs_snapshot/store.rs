@@ -16,10 +16,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
 use holdall_crypto::{Entropy, SystemEntropy};
-use holdall_sys::{Dir, FileKind, Name, Stat, btrfs, lock};
+use holdall_sys::{Dir, Name, btrfs, lock};
 
-/// The subvolume with all snapshots that are read.
-pub(super) const ALL: &str = ".holdall-snapshots";
+use crate::backup::snapshots_place::ALL;
+
 /// How the name of a run's subvolume begins. Random digits follow.
 const RUN: &str = "run-";
 const RUN_DIGITS: usize = 16;
@@ -159,20 +159,6 @@ impl Drop for Store {
         let _ = remove(&self.all, &self.own, self.name.as_bytes());
         let _ = Name::new(ALL.as_bytes()).map(|all| btrfs::remove_empty(&self.top, all));
     }
-}
-
-/// Whether what is called `name` in a directory is where snapshots are kept, or its place in a snapshot of that directory.
-pub(crate) fn is_kept_at(above: &Dir, name: &[u8], stat: &Stat) -> bool {
-    let is_it = || {
-        let around = above.stat_self()?;
-        if !btrfs::is_subvolume(&around) || around.mount_id != stat.mount_id {
-            return Ok(false);
-        }
-        let is_in_top = btrfs::is_in_top_subvolume(above)?;
-        let is_kept = btrfs::is_subvolume(stat) && stat.uid == 0 && is_in_top;
-        Ok::<_, io::Error>(btrfs::is_place_of_subvolume(stat) || is_kept)
-    };
-    name == ALL.as_bytes() && stat.kind == FileKind::Dir && is_it().unwrap_or(false)
 }
 
 fn run_name() -> String {
