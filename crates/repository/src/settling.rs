@@ -118,8 +118,8 @@ pub fn packs_in_place(dir: &Path, id: &str) -> Result<usize, RepositoryError> {
     Layout::new(dir).placed().map_or(Ok(0), |placed| Ok(placed.in_place(id)?.len()))
 }
 
-/// Removes what the repository in a directory, which is to be deleted, has in places. Those whose disks are not there keep it,
-/// and are given back.
+/// Removes what the repository in a directory, which is to be deleted, has in places. Those whose disks are not there, or which
+/// another copy of it uses, keep it, and are given back.
 ///
 /// # Errors
 /// [`RepositoryError::Io`].

@@ -134,7 +134,7 @@ impl Store {
         }
         let mut walk = Walk::new(self, &state, cursor);
         let mut bytes = 0;
-        while let Some(next) = walk.next(&mut page.damaged) {
+        while let Some(next) = walk.next(&mut page.damaged)? {
             if bytes >= FETCH_TARGET_BYTES {
                 page.next = Some(next.arrival);
                 break;
@@ -264,28 +264,35 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn next(&mut self, damaged: &mut Vec<ScrubDamage>) -> Option<Next> {
+    fn next(&mut self, damaged: &mut Vec<ScrubDamage>) -> Result<Option<Next>, RepositoryError> {
         while let Some(&(first, pack)) = self.waiting.last() {
             if self.ready.peek().is_some_and(|Reverse(next)| next.arrival < first) {
                 break;
             }
             self.waiting.pop();
-            self.open(first, pack, damaged);
+            self.open(first, pack, damaged)?;
         }
-        self.ready.pop().map(|Reverse(next)| next)
+        Ok(self.ready.pop().map(|Reverse(next)| next))
     }
 
-    fn open(&mut self, first: u64, pack: u32, damaged: &mut Vec<ScrubDamage>) {
-        let Some(info) = self.state.packs.get(pack as usize) else { return };
+    fn open(
+        &mut self,
+        first: u64,
+        pack: u32,
+        damaged: &mut Vec<ScrubDamage>,
+    ) -> Result<(), RepositoryError> {
+        let Some(info) = self.state.packs.get(pack as usize) else { return Ok(()) };
         match self.store.packs().get(&info.name) {
             Ok(file) => {
                 let arrivals = file.blocks().iter().map(|block| block.arrival);
                 self.add(Holder::Pack(pack), arrivals);
             }
+            Err(error) if is_of_this_process(&error) => return Err(error),
             // Told once: on the page on which the pack would begin.
             Err(error) if first >= self.cursor => damaged
                 .push(ScrubDamage::Pack { pack: info.name.to_string(), reason: error.to_string() }),
             Err(_) => {}
         }
+        Ok(())
     }
 }

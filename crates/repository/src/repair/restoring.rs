@@ -9,7 +9,7 @@ use holdall_sys::PathBeneath;
 use crate::pack_file::read_footer;
 use crate::parity::{self, PackParity};
 use crate::scrub::is_sound_pack;
-use crate::storage::publish::{failed, make_dir, sync_parent};
+use crate::storage::publish::failed;
 use crate::storage::retry::split_process_errors;
 use crate::store::Store;
 
@@ -108,16 +108,14 @@ impl Store {
     ) -> Result<(), RepositoryError> {
         let path = self.layout().pack_file(pack)?;
         self.lease().renew()?;
-        path.parent().map_or(Ok(()), |folder| make_dir(&folder))?;
         if path.exists() {
             let aside = self.quarantine(pack)?;
             self.layout().pack(pack).keep_as(&aside)?;
             quarantined.push(aside.display().to_string());
         }
-        remade.path.rename(&path).map_err(failed("renaming to", &path))?;
-        sync_parent(&path)?;
+        self.layout().placed().map_or(Ok(()), |placed| placed.put_anew(&remade.path, pack))?;
         self.packs().forget(|name| name == pack);
-        self.forget_unreadable(path.path());
+        self.forget_unreadable(self.layout().pack(pack).path());
         Ok(())
     }
 }

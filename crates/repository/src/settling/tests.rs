@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdall_format::{ObjectId, TombstoneReason};
-use holdall_protocol::{Repository, RepositoryError, SessionPurpose};
+use holdall_protocol::{Repository, RepositoryError, ScrubDamage, SessionPurpose};
 
 use super::*;
 use crate::index::Listing;
@@ -72,7 +72,7 @@ impl Placed {
         let session = machine.open_session(&SessionPurpose::Read).unwrap().session;
         let fetched = machine.fetch_objects(&session, &[chunk], 0);
         machine.close_session(&session).unwrap();
-        let fetched = fetched.map_err(|error| error.to_string())?;
+        let fetched = fetched.map_err(|error| format!("{error:?}"))?;
         match fetched.blocks.len() {
             1 => Ok(()),
             blocks => Err(format!("{blocks} blocks")),
@@ -88,12 +88,12 @@ fn chunks() -> Vec<ObjectId> {
     (1..=CHUNKS).map(id).collect()
 }
 
-/// Files but for markers of places.
+/// Files but for what says whose a place and a folder in it are.
 fn files_below(folder: &Path) -> usize {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let count = |path: PathBuf| match path.is_dir() {
         true => files_below(&path),
-        false => usize::from(!path.ends_with("holdall-place")),
+        false => usize::from(!path.ends_with("holdall-place") && !path.ends_with("owner")),
     };
     entries.map(|entry| count(entry.unwrap().path())).sum()
 }
@@ -150,17 +150,17 @@ fn a_place_that_is_away_is_named_and_loses_nothing() {
     fs::rename(&folder, &aside).unwrap();
     placed.place.store.packs().forget(|_| true);
     // Another disk in its stead is not taken for it, nor an empty folder.
+    let told = format!("PlaceAway({folder:?})");
     for makes in [None, Some(IDS[1])] {
         fs::create_dir(&folder).unwrap();
         makes.iter().for_each(|id| make_place(&folder, id).unwrap());
-        let scrubbed = placed.place.machine().scrub(&mut |_| {}).unwrap();
-        assert_eq!(scrubbed.damaged.len(), 5, "{scrubbed:?}");
-        let told = format!("the storage place at {} is not there", folder.display());
-        assert!(
-            scrubbed.damaged.iter().all(|one| format!("{one:?}").contains(&told)),
-            "{scrubbed:?}"
-        );
-        assert!(placed.fetch(id(1)).is_err());
+        // Nothing is damaged of which nothing is known.
+        let scrubbed = placed.place.machine().scrub(&mut |_| {}).unwrap_err();
+        assert!(format!("{scrubbed:?}").contains(&told), "{scrubbed:?}");
+        let repaired =
+            placed.place.store.repair(false, &AtomicBool::new(false), &mut |_| {}).unwrap_err();
+        assert!(format!("{repaired:?}").contains(&told), "{repaired:?}");
+        assert!(placed.fetch(id(1)).unwrap_err().contains(&told));
         fs::remove_dir_all(&folder).unwrap();
     }
     // Backups go on, and what they bring waits.
@@ -172,6 +172,26 @@ fn a_place_that_is_away_is_named_and_loses_nothing() {
     assert!(settled.why.unwrap().contains("none of the storage places is there"));
     fs::rename(&aside, &folder).unwrap();
     assert_eq!(placed.settle().packs, 1);
+    placed.check_all();
+}
+
+#[test]
+fn a_copy_of_the_directory_takes_nothing_away_in_a_place() {
+    let placed = Placed::new();
+    placed.settle();
+    let owner =
+        placed.folder(IDS[0]).join(placed.place.store.repository().to_string()).join("owner");
+    let own = fs::read_to_string(&owner).unwrap();
+    fs::write(&owner, own.replace("inode ", "inode 1")).unwrap();
+    placed.places(&[(IDS[0], true)]).unwrap();
+    assert_eq!(placed.settle().packs, 5);
+    assert_eq!(placed.packs(), [6, 5, 0], "the other copy has them still");
+    placed.places(&[(IDS[0], false)]).unwrap();
+    let settled = placed.settle();
+    assert_eq!((settled.packs, settled.waiting), (0, 5), "{settled:?}");
+    assert!(settled.why.unwrap().contains("another copy of this repository"));
+    fs::remove_file(&owner).unwrap();
+    assert_eq!(placed.settle().packs, 5);
     placed.check_all();
 }
 
@@ -259,4 +279,28 @@ fn who_reads_and_lists_meanwhile_misses_nothing() {
             chunks().into_iter().for_each(|chunk| placed.fetch(chunk).unwrap());
         }
     });
+}
+
+#[test]
+fn a_pack_that_is_damaged_in_a_place_on_another_disk_is_repaired() {
+    // Another file system than that of the directory.
+    let Ok(disks) = tempfile::tempdir_in("/dev/shm") else { return };
+    let placed = Placed { disks, ..Placed::new() };
+    fs::create_dir(placed.folder(IDS[1])).unwrap();
+    make_place(&placed.folder(IDS[1]), IDS[1]).unwrap();
+    placed.places(&[]).unwrap();
+    placed.places(&[(IDS[1], false)]).unwrap();
+    assert_eq!(placed.settle().packs, 5);
+    let repository = placed.place.store.repository().to_string();
+    let below = placed.folder(IDS[1]).join(repository);
+    let packs: Vec<_> = holdall_testkit::files_below(&below);
+    let packs: Vec<_> = packs.iter().filter(|path| !path.ends_with("owner")).collect();
+    fs::write(packs[0], "nothing of a pack").unwrap();
+    fs::remove_file(packs[1]).unwrap();
+    let repair = || placed.place.store.repair(false, &AtomicBool::new(false), &mut |_| {});
+    let repaired = repair().unwrap();
+    assert!(!repaired.repairs.is_empty(), "{repaired:?}");
+    let again = placed.place.machine().scrub(&mut |_| {}).unwrap();
+    let is_of_pack = |damage: &ScrubDamage| matches!(damage, ScrubDamage::Pack { .. });
+    assert!(!again.damaged.iter().any(is_of_pack), "{again:?}");
 }

@@ -1,13 +1,16 @@
 //! Reading again what a repair is about to give up.
 //!
 //! A repair takes what cannot be read for lost, and what is lost is put aside. So a disk that fails once
-//! must not be believed, and a process that may open no more files has found out nothing about the disk.
+//! must not be believed, and a process that may open no more files, or whose disk is not mounted, has found out nothing about the
+//! disk.
 
 use std::io;
 use std::time::Duration;
 
 use holdall_protocol::RepositoryError;
 use rustix::io::Errno;
+
+use crate::storage::placed::PlaceAway;
 
 /// So often is it read before it is lost.
 const TRIES: u32 = 3;
@@ -85,7 +88,12 @@ pub(crate) fn split_process_errors<T>(
 
 /// Whether an error says nothing of any file.
 pub(crate) fn is_of_this_process(error: &RepositoryError) -> bool {
-    matches!(error, RepositoryError::Io { source, .. } if is_one_of(&OF_THIS_PROCESS, source))
+    match error {
+        RepositoryError::Io { source, .. } => {
+            is_one_of(&OF_THIS_PROCESS, source) || PlaceAway::is(source)
+        }
+        _ => false,
+    }
 }
 
 fn is_one_of(errors: &[Errno], source: &io::Error) -> bool {

@@ -1,5 +1,6 @@
 //! Keeping a damaged file under another name.
 
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use holdall_protocol::RepositoryError;
@@ -14,10 +15,16 @@ const SECTOR_BYTES: u64 = 4096;
 /// Keeps a file under another name too, durably: linked, or copied where there are no links.
 pub(crate) fn keep_as(path: &PathBeneath, aside: &PathBeneath) -> Result<(), RepositoryError> {
     match path.hard_link(aside) {
-        Err(error) if has_no_links(&error) => copy_readable(path, aside)?,
+        Err(error) if has_no_links(&error) || is_on_another_disk(&error) => {
+            copy_readable(path, aside)?
+        }
         linked => linked.map_err(failed("linking", aside))?,
     }
     sync_parent(aside)
+}
+
+fn is_on_another_disk(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::CrossesDevices
 }
 
 /// Copies what can be read, with zeros in place of what the disk has lost.

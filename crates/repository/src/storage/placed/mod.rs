@@ -26,18 +26,21 @@ use holdall_format::PackName;
 use holdall_protocol::RepositoryError;
 use holdall_sys::PathBeneath;
 
-pub(crate) use self::places::Places;
 pub use self::places::{PackPlace, make_place, place_id};
+pub(crate) use self::places::{PlaceAway, Places};
 use super::{DirStorage, IsHeld, Key, Landed, ReadAt, Stat, Storage};
 use crate::storage::publish::{
     FILE_MODE, Published, failed, is_hexadecimal, make_dir, make_empty, names_in, publish_file,
-    remove, replace, replace_by_file, sync_folder,
+    read_limited, remove, replace, replace_by_file, sync_folder,
 };
 use crate::storage::set_aside;
 
 const PLACED: &str = "placed";
 const PLACES: &str = "places";
 const COPY_BYTES: usize = 1 << 20;
+/// Says whose folder it is that a repository has in a place.
+const OWNER: &str = "owner";
+const OWNER_MAX_BYTES: u64 = 1 << 16;
 
 /// The packs of a repository, in its directory and in its places.
 #[derive(Debug)]
@@ -135,7 +138,7 @@ impl PlacedPacks {
             return self.remove_others(pack, &before, &to.id).map(|()| 0);
         }
         let Some(mut from) = self.opened_to_copy(pack, &before)? else { return Ok(0) };
-        let root = to.open()?.join(places.folder.to_string());
+        let root = self.own_folder(&places, to)?;
         let (tmp, target) = (root.join("tmp"), below(&root, pack));
         [&root, &tmp].into_iter().chain(&target.parent()).try_for_each(make_dir)?;
         let copy = tmp.join(pack.to_string());
@@ -150,6 +153,19 @@ impl PlacedPacks {
         make_empty(&named)?;
         self.remove_others(pack, &before, &to.id)?;
         Ok(len_bytes)
+    }
+
+    /// Puts a durable file of the same file system as the directory in the place of a pack, wherever that is.
+    pub(crate) fn put_anew(
+        &self,
+        file: &PathBeneath,
+        pack: &PackName,
+    ) -> Result<(), RepositoryError> {
+        let _changing = self.lock();
+        let target = self.in_dir(pack);
+        target.parent().iter().try_for_each(make_dir)?;
+        replace_by_file(file, &target)?;
+        self.entries_of(pack)?.iter().try_for_each(|entry| self.remove_entry(entry))
     }
 
     /// Moves a pack back into the directory; how many bytes that were.
@@ -172,21 +188,15 @@ impl PlacedPacks {
     /// Removes the repository's folder from all places that are there, for good; the others.
     pub(crate) fn clear(&self) -> Result<Vec<PackPlace>, RepositoryError> {
         let Some(places) = self.places()? else { return Ok(Vec::new()) };
-        let mut away = Vec::new();
-        for place in places.all {
-            let Ok(root) = place.open() else {
-                away.push(place);
+        let mut left = Vec::new();
+        for place in &places.all {
+            let Ok(folder) = self.own_folder(&places, place) else {
+                left.push(place.clone());
                 continue;
             };
-            let folder = root.join(places.folder.to_string());
-            match folder.remove_tree() {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed("removing", &folder)(error));
-                }
-                _ => {}
-            }
+            folder.remove_tree().map_err(failed("removing", &folder))?;
         }
-        Ok(away)
+        Ok(left)
     }
 
     /// Removes a pack from the directory, and from all places but one.
@@ -214,8 +224,13 @@ impl PlacedPacks {
         let named = below_entry(&self.root.join(PLACED), entry);
         remove(&named)?;
         named.parent().iter().try_for_each(sync_folder)?;
-        match self.folder_of(entry) {
+        let places = self.known_places()?;
+        let Some(place) = places.all.iter().find(|place| place.id == entry.place) else {
+            return Ok(());
+        };
+        match self.own_folder(&places, place) {
             Ok(folder) => remove(&below(&folder, &entry.pack)),
+            // It lies there, in nobody's way.
             Err(_) => Ok(()),
         }
     }
@@ -236,14 +251,47 @@ impl PlacedPacks {
         path.open().map(Some).map_err(failed("opening", &path))
     }
 
-    /// The repository's folder in the place of an entry.
+    /// The repository's folder in the place of an entry, to read there.
     fn folder_of(&self, entry: &Entry) -> Result<PathBeneath, RepositoryError> {
         let places = self.known_places()?;
         let place = places.all.iter().find(|place| place.id == entry.place);
         let unknown = || RepositoryError::Refused {
             reason: format!("the storage place {} is not among the repository's", entry.place),
         };
-        Ok(place.ok_or_else(unknown)?.open()?.join(places.folder.to_string()))
+        let place = place.ok_or_else(unknown)?;
+        Ok(place.open().map_err(failed("opening", &*place.folder))?.join(places.folder.to_string()))
+    }
+
+    /// The same to change something there: made if it is not there, and this directory's own. A copy of the directory that is
+    /// in use elsewhere has the same names, and would take away what the first one knows to be there.
+    fn own_folder(
+        &self,
+        places: &Places,
+        place: &PackPlace,
+    ) -> Result<PathBeneath, RepositoryError> {
+        let root = place.open().map_err(failed("opening", &*place.folder))?;
+        let folder = root.join(places.folder.to_string());
+        make_dir(&folder)?;
+        let owner = folder.join(OWNER);
+        let own = self.root.open_dir().and_then(|dir| dir.stat_self());
+        let own = own.map_err(failed("looking at", &self.root))?.inode;
+        let text = format!("inode {own} of the folder {}\n", self.root.display());
+        match read_limited(&owner, OWNER_MAX_BYTES)? {
+            None => replace_by_new(&owner, text.as_bytes())?,
+            Some(other) if inode_in(&other) == Some(own) => {}
+            Some(other) => {
+                let other = String::from_utf8_lossy(&other);
+                let reason = format!(
+                    "{} is used by another copy of this repository ({}), and two would take away each other's packs; if that copy is \
+                     gone for good, remove {}",
+                    folder.display(),
+                    other.trim_end(),
+                    owner.display()
+                );
+                return Err(RepositoryError::Refused { reason });
+            }
+        }
+        Ok(folder)
     }
 
     fn known_places(&self) -> Result<Places, RepositoryError> {
@@ -276,7 +324,11 @@ impl PlacedPacks {
         }
         match self.entries_at(key)?.first() {
             Some(entry) => {
-                Ok(below(&self.folder_of(entry).map_err(io::Error::other)?, &entry.pack))
+                let folder = self.folder_of(entry).map_err(|error| match error {
+                    RepositoryError::Io { source, .. } => source,
+                    error => io::Error::other(error),
+                })?;
+                Ok(below(&folder, &entry.pack))
             }
             None => Ok(path),
         }
@@ -325,7 +377,12 @@ impl Storage for PlacedPacks {
         if self.root.join(key.below()).exists() {
             return self.dir.rename(key, to);
         }
-        self.keep_as(key, to)?;
+        match self.keep_as(key, to) {
+            // It is gone from its place.
+            Err(RepositoryError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            }
+            kept => kept?,
+        }
         self.remove(key)
     }
 
@@ -429,6 +486,19 @@ fn copied(from: &mut File, to: &PathBeneath) -> Result<u64, RepositoryError> {
     }
     file.sync_all().map_err(failed("syncing", to))?;
     Ok(len_bytes)
+}
+
+/// Whose folder a place has, from its file `owner`.
+fn inode_in(owner: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(owner).ok()?.strip_prefix("inode ")?;
+    text.split(' ').next()?.parse().ok()
+}
+
+/// Makes a small file durably, beside which there is nothing of the same name.
+fn replace_by_new(path: &PathBeneath, bytes: &[u8]) -> Result<(), RepositoryError> {
+    let mut file = path.create_new(FILE_MODE).map_err(failed("making", path))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed("writing", path))?;
+    path.parent().map_or(Ok(()), |folder| sync_folder(&folder))
 }
 
 fn folder_of(pack: &PackName) -> String {

@@ -9,7 +9,7 @@
 //! A place is a folder with a marker that has its id, so that an empty mount point, or another disk, is never taken for it.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,18 @@ const MARKER_FRONT: &[u8] = b"holdall place, version 1\n";
 const MARKER_MAX_BYTES: u64 = 100;
 const ID_DIGITS: usize = 16;
 
+/// That the disk of a place is not there: nothing is known of what lies on it, as where a process may open no more files.
+#[derive(Debug, thiserror::Error)]
+#[error("the storage place at {} is not there: mount its disk", .0.display())]
+pub(crate) struct PlaceAway(PathBuf);
+
+impl PlaceAway {
+    /// Whether that is why something failed.
+    pub(crate) fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+}
+
 /// A folder on another disk that packs may lie in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackPlace {
@@ -43,18 +55,12 @@ impl PackPlace {
     /// The place's folder, opened once, so that nothing else comes in its stead.
     ///
     /// # Errors
-    /// [`RepositoryError::Refused`] if it is not there.
-    pub(super) fn open(&self) -> Result<PathBeneath, RepositoryError> {
+    /// [`PlaceAway`] if it is not there.
+    pub(super) fn open(&self) -> io::Result<PathBeneath> {
         let root = Root::at(&self.folder);
         match id_in(&root) {
             Some(id) if id == self.id => Ok(root),
-            _ => {
-                let reason = format!(
-                    "the storage place at {} is not there: mount its disk",
-                    self.folder.display()
-                );
-                Err(RepositoryError::Refused { reason })
-            }
+            _ => Err(io::Error::other(PlaceAway(self.folder.clone()))),
         }
     }
 
