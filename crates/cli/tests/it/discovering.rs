@@ -179,7 +179,7 @@ fn pair_at_a_terminal_lists_servers_asks_which_and_for_the_code() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("1. ") && said.contains("which one, 1 to 2"), "{said}");
-    assert!(said.contains("invite or short code: ") && said.contains(&firsts), "{said}");
+    assert!(said.contains("short code or invite: ") && said.contains(&firsts), "{said}");
     assert!(said.contains(&format!(":{}/", port(&first))), "{said}");
     drop((keys, second));
 }

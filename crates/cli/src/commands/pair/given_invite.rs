@@ -23,7 +23,7 @@ pub(super) fn read(app: &App, argument: Option<&str>) -> Result<Zeroizing<String
     match argument {
         Some("-") if !io::stdin().is_terminal() => app.interrupt.while_waiting(from_input),
         None | Some("-") => {
-            password::ask_for("an invite", "invite or short code: ", PLACES, &app.interrupt)
+            password::ask_for("an invite", "short code or invite: ", PLACES, &app.interrupt)
         }
         Some(invite) => Ok(Zeroizing::new(invite.to_owned())),
     }
