@@ -74,7 +74,7 @@ impl Store {
                 return Err(RepositoryError::Interrupted);
             }
             self.lease().renew()?;
-            match move_one(placed, &places, &pack) {
+            match move_one(placed, &places, self.layout().root().path(), &pack) {
                 Ok(0) => {}
                 Ok(bytes) => {
                     settled.packs += 1;
@@ -130,21 +130,26 @@ pub fn clear_places(dir: &Path) -> Result<Vec<PackPlace>, RepositoryError> {
 fn move_one(
     placed: &PlacedPacks,
     places: &Places,
+    dir: &Path,
     pack: &PackName,
 ) -> Result<u64, RepositoryError> {
-    match aim(places)? {
+    match aim(places, dir)? {
         Aim::Place(place) => placed.move_to(pack, place),
         Aim::Directory => placed.move_back(pack),
     }
 }
 
 /// The place with the most room; the directory where all places are to be emptied.
-fn aim(places: &Places) -> Result<Aim<'_>, RepositoryError> {
+fn aim<'p>(places: &'p Places, dir: &Path) -> Result<Aim<'p>, RepositoryError> {
+    let refused = |reason: &str| RepositoryError::Refused { reason: reason.to_owned() };
     let mut open = places.all.iter().filter(|place| !place.is_draining).peekable();
     if open.peek().is_none() {
-        return Ok(Aim::Directory);
+        // Backups arrive there, and need room.
+        return match free_bytes(dir).unwrap_or_default() > RESERVE_BYTES {
+            true => Ok(Aim::Directory),
+            false => Err(refused("the data folder is full: make room, or add another place")),
+        };
     }
-    let refused = |reason: &str| RepositoryError::Refused { reason: reason.to_owned() };
     let there = open.filter(|place| place.is_there());
     let room = there.map(|place| (free_bytes(&place.folder).unwrap_or_default(), place));
     let (free, place) = room

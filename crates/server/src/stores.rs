@@ -9,7 +9,7 @@
 mod moving;
 mod settling;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +50,8 @@ pub(crate) struct Stores {
     log: LogSink,
     /// A lock for each name, so that opening one holds up nobody else's.
     open: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
+    /// What keeps packs from being moved to their places, by repository.
+    waiting: Mutex<BTreeMap<String, String>>,
 }
 
 impl Stores {
@@ -60,7 +62,15 @@ impl Stores {
         log: LogSink,
     ) -> Self {
         let clock = accounts.clock();
-        Self { folder, signer, clock, accounts, log, open: Mutex::default() }
+        Self {
+            folder,
+            signer,
+            clock,
+            accounts,
+            log,
+            open: Mutex::default(),
+            waiting: Mutex::default(),
+        }
     }
 
     /// Lets in exactly those recovery kits that the wrappings of all repositories name: the accounts

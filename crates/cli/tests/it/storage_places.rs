@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use holdall_testkit::files_below;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::house::{Machine, Outcome, Server, text};
 use crate::repair::noise;
@@ -18,6 +19,8 @@ struct Placed {
     machine: Machine,
     _server: Server,
     source: PathBuf,
+    /// On another file system than the data folder.
+    _shm: TempDir,
     disk: PathBuf,
 }
 
@@ -26,7 +29,8 @@ impl Placed {
         let machine = Machine::new();
         let server = Server::start(&machine.path("data"));
         machine.pair_with(&server);
-        let (source, disk) = (machine.path("source"), machine.path("disk"));
+        let shm = tempfile::tempdir_in("/dev/shm").unwrap();
+        let (source, disk) = (machine.path("source"), shm.path().join("disk"));
         fs::create_dir(&source).unwrap();
         fs::create_dir(&disk).unwrap();
         fs::write(source.join("large"), noise(7, 50_000_000)).unwrap();
@@ -34,7 +38,7 @@ impl Placed {
             fs::write(source.join(format!("small-{number}")), noise(number, 900)).unwrap();
         }
         machine.ok(["backup", text(&source)]);
-        let placed = Self { machine, _server: server, source, disk };
+        let placed = Self { machine, _server: server, source, _shm: shm, disk };
         placed.place(&["add", "large", text(&placed.disk)]).expect(0);
         placed
     }
@@ -100,7 +104,7 @@ fn what_was_backed_up_moves_to_another_disk_and_is_restored_from_there() {
 fn without_its_disk_backups_go_on_and_nothing_is_lost() {
     let placed = Placed::new();
     placed.wait_until_moved();
-    let aside = placed.machine.path("aside");
+    let aside = placed.disk.with_file_name("aside");
     fs::rename(&placed.disk, &aside).unwrap();
     assert_eq!(placed.listed()["is_there"], false);
     fs::write(placed.source.join("new"), "new").unwrap();
@@ -112,20 +116,31 @@ fn without_its_disk_backups_go_on_and_nothing_is_lost() {
 #[test]
 fn a_folder_that_can_be_no_place_is_refused_with_the_reason() {
     let placed = Placed::new();
+    let beside = |name: &str| placed.disk.with_file_name(name);
+    for name in ["full", "other"] {
+        fs::create_dir(beside(name)).unwrap();
+    }
+    fs::write(beside("full").join("photo.jpg"), "").unwrap();
     let inside = placed.machine.path("data/inside");
     fs::create_dir(&inside).unwrap();
-    let away = placed.machine.path("nowhere");
     for (name, folder, why) in [
         ("inner", &inside, "in the data folder"),
         ("outer", &placed.machine.path(""), "around it"),
-        ("nowhere", &away, "No such file"),
+        ("same", &placed.machine.path("config"), "on the same disk as the data folder"),
+        ("nowhere", &beside("nowhere"), "No such file"),
+        ("full", &beside("full"), "is not empty"),
         ("again", &placed.disk, "is the place large already"),
-        ("large", &placed.machine.path("source"), "is the place large already"),
-        ("a b", &placed.machine.path("config"), "a name is"),
+        ("large", &beside("other"), "is the place large already"),
+        ("a b", &beside("other"), "a name is"),
     ] {
         let refused = placed.place(&["add", name, text(folder)]).expect(1);
         assert!(refused.stderr.contains(why), "{name}: {}", refused.stderr);
     }
-    assert!(!placed.machine.path("config/holdall-place").exists());
-    assert!(!placed.machine.path("source/holdall-place").exists());
+    for folder in ["full", "other"] {
+        assert!(!beside(folder).join("holdall-place").exists());
+    }
+    // The disk that is mounted elsewhere by now.
+    fs::rename(&placed.disk, beside("moved")).unwrap();
+    placed.place(&["add", "large", text(&beside("moved"))]).expect(0);
+    assert_eq!(placed.listed()["is_there"], true);
 }

@@ -196,6 +196,28 @@ fn a_copy_of_the_directory_takes_nothing_away_in_a_place() {
 }
 
 #[test]
+fn a_pack_that_somebody_put_back_into_the_directory_is_not_taken_for_one_of_two() {
+    let placed = Placed::new();
+    placed.settle();
+    let layout = placed.place.store.layout().clone();
+    let below = placed.folder(IDS[0]).join(placed.place.store.repository().to_string());
+    let name = *chunk_packs(&placed).first().unwrap();
+    let folder = layout.root().path().join("packs").join(&name.to_string()[..2]);
+    fs::create_dir_all(&folder).unwrap();
+    let there = below.join(&name.to_string()[..2]).join(name.to_string());
+    fs::rename(&there, folder.join(name.to_string())).unwrap();
+    assert_eq!(placed.settle().packs, 1);
+    assert_eq!(placed.packs(), [1, 5, 0]);
+    placed.check_all();
+}
+
+fn chunk_packs(placed: &Placed) -> Vec<PackName> {
+    let state = placed.place.store.index().state();
+    let chunks = state.packs.iter().filter(|pack| pack.kind == BlockKind::Chunks);
+    chunks.map(|pack| pack.name).collect()
+}
+
+#[test]
 fn a_move_that_was_cut_short_is_made_again() {
     let placed = Placed::new();
     let layout = placed.place.store.layout().clone();

@@ -21,6 +21,8 @@ use crate::accounts::{
 pub struct Places {
     /// In the order in which they were added.
     pub places: Vec<PlaceEntry>,
+    /// What keeps packs from being moved, a sentence for each repository where something does.
+    pub waiting: Vec<String>,
 }
 
 /// One of them.

@@ -1,7 +1,10 @@
 //! Storage places: what an administrator says of them, and how they are.
 
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use holdall_meter::{counted, size};
 use holdall_protocol::RepositoryError;
 use holdall_repository::{PackPlace, make_place, place_id};
 use holdall_sys::disk::room_if_told;
@@ -21,9 +24,8 @@ fn new_id() -> Result<String, ServerError> {
 impl Administration<'_> {
     pub(super) fn places(&self) -> Result<Places, ServerError> {
         let places = self.accounts.places()?;
-        Ok(Places {
-            places: places.iter().map(|place| self.place(place)).collect::<Result<_, _>>()?,
-        })
+        let places = places.iter().map(|place| self.place(place)).collect::<Result<_, _>>()?;
+        Ok(Places { places, waiting: self.stores.waiting() })
     }
 
     fn place(&self, place: &StoragePlace) -> Result<PlaceEntry, ServerError> {
@@ -54,7 +56,7 @@ impl Administration<'_> {
             return Err(error.into());
         }
         self.log(&format!("packs go to the place {name}, {}, from now on", place.folder.display()));
-        Ok(Places { places: vec![self.place(&place)?] })
+        Ok(Places { places: vec![self.place(&place)?], waiting: Vec::new() })
     }
 
     /// The folder, as it is without links, if packs may lie in it.
@@ -71,6 +73,21 @@ impl Administration<'_> {
                 folder.display()
             )));
         }
+        let device = |path: &Path| path.metadata().map(|found| found.dev()).map_err(found);
+        if device(&folder)? == device(&data)? {
+            return Err(ServerError::refused(format!(
+                "{} is on the same disk as the data folder: is the other one mounted?",
+                folder.display()
+            )));
+        }
+        let mut entries = folder.read_dir().map_err(found)?.flatten();
+        let is_other = |name: &OsString| name != "lost+found";
+        if place_id(&folder).is_none() && entries.any(|entry| is_other(&entry.file_name())) {
+            return Err(ServerError::refused(format!(
+                "{} is not empty: make a folder for the backups in it",
+                folder.display()
+            )));
+        }
         Ok(folder)
     }
 
@@ -81,7 +98,7 @@ impl Administration<'_> {
     }
 
     pub(super) fn remove_place(&self, name: &str) -> Result<Places, ServerError> {
-        let Places { places } = self.named_place(name)?;
+        let Places { places, waiting } = self.named_place(name)?;
         if let Some(place) = places.iter().find(|place| place.packs > 0) {
             return Err(ServerError::refused(format!(
                 "{} packs lie in it: `holdall admin place drain {name}` moves them out",
@@ -90,12 +107,12 @@ impl Administration<'_> {
         }
         self.accounts.remove_place(name)?;
         self.log(&format!("the place {name} was removed"));
-        Ok(Places { places })
+        Ok(Places { places, waiting })
     }
 
     fn named_place(&self, name: &str) -> Result<Places, ServerError> {
-        let places = self.places()?.places.into_iter().filter(|place| place.name == name);
-        let places = Places { places: places.collect() };
+        let mut places = self.places()?;
+        places.places.retain(|place| place.name == name);
         match places.places.is_empty() {
             true => Err(ServerError::refused(format!(
                 "there is no place {name:?}; `holdall admin place list` shows them"
@@ -104,37 +121,44 @@ impl Administration<'_> {
         }
     }
 
-    /// Moves packs to their places in all repositories that are open, and tells the log what keeps them.
+    /// Moves packs to their places in all repositories that are open, and out of places that are to be emptied in all.
     pub(crate) fn settle_open(&self) {
-        if self.accounts.places().is_ok_and(|places| places.is_empty()) {
+        let places = self.accounts.places().unwrap_or_default();
+        if places.is_empty() {
             return;
         }
-        for name in self.stores.open_names() {
+        let draining: Vec<_> = places.iter().filter(|place| place.is_draining).collect();
+        let has_some =
+            |name: &String| draining.iter().any(|place| self.stores.has_packs_in(name, &place.id));
+        let mut names = self.stores.open_names();
+        names.extend(self.stores.stored_names().unwrap_or_default().into_iter().filter(has_some));
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
             self.settle(&name);
         }
     }
 
-    /// Whether all packs of a repository are where they should be; what keeps them is told.
+    /// Whether all packs of a repository are where they should be; what keeps them is told once, and listed with the places.
     pub(super) fn settle(&self, name: &str) -> bool {
-        match self.stores.settle(name, self.should_stop) {
+        let waits = match self.stores.settle(name, self.should_stop) {
             Ok(settled) => {
                 if settled.packs > 0 {
-                    let (packs, bytes) = (settled.packs, settled.bytes);
-                    self.log(&format!(
-                        "{name}: {packs} packs of {bytes} bytes moved to their places"
-                    ));
+                    let (packs, bytes) = (counted(settled.packs, "pack"), size(settled.bytes));
+                    self.log(&format!("{name}: {packs}, {bytes}, moved to where they stay"));
                 }
-                let waits = settled
-                    .why
-                    .map(|why| format!("{} packs wait in the data folder: {why}", settled.waiting));
-                self.found(waits.as_ref(), name);
-                waits.is_none()
+                let packs = counted(settled.waiting, "pack");
+                settled.why.map(|why| format!("{name}: {packs} cannot be moved: {why}"))
             }
-            Err(RepositoryError::Interrupted) => false,
-            Err(error) => {
-                self.log(&format!("packs of {name} could not be moved: {error}"));
-                false
-            }
+            Err(RepositoryError::Interrupted) => return false,
+            Err(error) => Some(format!("{name}: packs cannot be moved: {error}")),
+        };
+        self.found(waits.as_ref(), name);
+        if self.stores.note_waiting(name, waits.clone())
+            && let Some(waits) = &waits
+        {
+            self.log(waits);
         }
+        waits.is_none()
     }
 }

@@ -50,6 +50,26 @@ impl Stores {
         store.settle(should_stop)
     }
 
+    /// Whether a repository has packs in a place.
+    pub(crate) fn has_packs_in(&self, name: &str, id: &str) -> bool {
+        packs_in_place(&self.folder.repository(name), id).is_ok_and(|packs| packs > 0)
+    }
+
+    /// Notes what keeps packs of a repository from being moved; whether that is something else than before.
+    pub(crate) fn note_waiting(&self, name: &str, why: Option<String>) -> bool {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match why {
+            Some(why) => waiting.insert(name.to_owned(), why.clone()) != Some(why),
+            None => waiting.remove(name).is_some(),
+        }
+    }
+
+    /// All of that.
+    pub(crate) fn waiting(&self) -> Vec<String> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.values().cloned().collect()
+    }
+
     /// How many packs lie in a place.
     ///
     /// # Errors

@@ -192,6 +192,7 @@ mod tests {
             deletions: vec![],
             stored_bytes: 0,
             places: Vec::new(),
+            waiting: Vec::new(),
             disk: Some(holdall_sys::disk::DiskRoom { free_bytes: 5, total_bytes: 9 }),
             full_ns: None,
             certificate: None,

@@ -18,7 +18,7 @@ use super::words::{Known, full_in};
 use crate::ServerError;
 use crate::admin::{
     Administration, Deletion, ListDeletions, ListMachines, ListPlaces, ListRepositories,
-    ListSnapshots, Pace, PlaceEntry, ShowCertificate,
+    ListSnapshots, Pace, PlaceEntry, Places, ShowCertificate,
 };
 
 /// Days of the line beside each machine.
@@ -34,6 +34,8 @@ pub(super) struct Overview {
     pub(super) disk: Option<DiskRoom>,
     /// Storage places beside it.
     pub(super) places: Vec<PlaceEntry>,
+    /// What keeps packs from being moved there.
+    pub(super) waiting: Vec<String>,
     /// When it will be full, if that is known.
     pub(super) full_ns: Option<i64>,
     /// Why the certificate for browsers could not be renewed.
@@ -81,14 +83,15 @@ pub(super) fn read(on: &Administration<'_>) -> Result<Overview, ServerError> {
         Known { machine, repository, snapshots }
     });
     let machines = machines.collect();
-    let trend = on.trend()?;
+    let (trend, Places { places, waiting }) = (on.trend()?, on.carry_out(&ListPlaces {})?);
     Ok(Overview {
         machines,
         others: repositories.into_iter().map(|one| one.name).collect(),
         deletions: on.carry_out(&ListDeletions {})?.deletions,
         stored_bytes,
         disk: trend.map(|trend| trend.disk),
-        places: on.carry_out(&ListPlaces {})?.places,
+        places,
+        waiting,
         full_ns: trend.and_then(|trend| trend.full_ns),
         certificate: on.carry_out(&ShowCertificate {})?.problem,
         wrong_code: on.short_codes.and_then(|codes| codes.wrong(on.accounts.clock().running_ns())),
@@ -103,6 +106,9 @@ fn page(overview: &Overview, who: Option<&SignedIn>, now_ns: i64) -> Markup {
         p class="notice" { (worst.unwrap_or(Light::Off).markup()) " " (summary(worst)) }
         @if let Some(problem) = &overview.certificate {
             p class="notice look" { "The certificate for browsers could not be renewed: " (name(problem)) }
+        }
+        @for waits in &overview.waiting {
+            p class="notice look" { (name(waits)) }
         }
         @for place in overview.places.iter().filter(|place| !place.is_there) {
             p class="notice bad" { "The disk of the storage place " (name(&place.name)) " is not there: mount it at " (name(&place.folder)) "." }

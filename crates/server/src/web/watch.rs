@@ -27,6 +27,8 @@ const SETTLED: Duration = Duration::from_secs(2);
 const LITTLE_PERCENT: u64 = 5;
 /// What the disk is called among what is told of; no machine's id.
 const DISK: &str = "disk";
+/// And what waits to be moved to another.
+const MOVING: &str = "moving";
 /// And the certificate for browsers.
 const CERTIFICATE: &str = "certificate";
 /// And letting machines in.
@@ -130,8 +132,18 @@ fn subjects(overview: &Overview, now_ns: i64) -> Vec<Subject> {
             |(_, wrong)| format!("Within the last day, {wrong}."),
         ),
     };
+    let moving = Subject {
+        id: MOVING.to_owned(),
+        light: if overview.waiting.is_empty() { Light::Good } else { Light::Look },
+        reasons: overview.waiting.iter().map(|_| "packs wait".to_owned()).collect(),
+        title: "moving to the storage places".to_owned(),
+        message: match &overview.waiting[..] {
+            [] => "Nothing waits.".to_owned(),
+            waiting => waiting.join("; "),
+        },
+    };
     let places = overview.places.iter().map(of_place);
-    machines.chain(disk).chain(places).chain([certificate, pairing]).collect()
+    machines.chain(disk).chain([moving]).chain(places).chain([certificate, pairing]).collect()
 }
 
 fn of_place(place: &PlaceEntry) -> Subject {

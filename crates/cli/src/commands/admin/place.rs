@@ -68,7 +68,7 @@ enum Role {
 }
 
 pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
-    let Places { places } = match &args.verb {
+    let Places { places, waiting } = match &args.verb {
         Verb::List => {
             let places = ask(data, &ListPlaces {})?;
             if places.places.is_empty() {
@@ -85,6 +85,7 @@ pub(crate) fn run(args: &Args, data: &Path, app: &App) -> Result<Exit> {
         Verb::Remove { name } => ask(data, &RemovePlace { name: name.clone() })?,
     };
     places.iter().try_for_each(|place| show(app, place))?;
+    waiting.iter().for_each(|waits| app.output.note(Shown(waits.as_bytes())));
     Ok(Exit::Done)
 }
 

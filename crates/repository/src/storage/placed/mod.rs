@@ -134,7 +134,8 @@ impl PlacedPacks {
     pub(crate) fn move_to(&self, pack: &PackName, to: &PackPlace) -> Result<u64, RepositoryError> {
         let _changing = self.lock();
         let (before, places) = (self.entries_of(pack)?, self.known_places()?);
-        if before.iter().any(|entry| entry.place == to.id) {
+        // One in the directory is copied once more, whatever is said to lie there: it may be the only good one.
+        if before.iter().any(|entry| entry.place == to.id) && !self.is_in_directory(pack) {
             return self.remove_others(pack, &before, &to.id).map(|()| 0);
         }
         let Some(mut from) = self.opened_to_copy(pack, &before)? else { return Ok(0) };
@@ -151,6 +152,11 @@ impl PlacedPacks {
         let named = below_entry(&placed, &entry);
         [placed].iter().chain(&named.parent()).try_for_each(make_dir)?;
         make_empty(&named)?;
+        // Of another length there was another file.
+        let former = before.iter().filter(|former| former.place == to.id && **former != entry);
+        former
+            .map(|former| below_entry(&self.root.join(PLACED), former))
+            .try_for_each(|name| remove(&name))?;
         self.remove_others(pack, &before, &to.id)?;
         Ok(len_bytes)
     }
@@ -472,8 +478,12 @@ impl Storage for PlacedPacks {
     }
 }
 
-/// Copies a file durably to a new one, which is left out of the cache: its bytes; how many.
+/// Copies a file durably to a new one; how many bytes. Nothing is left of one that could not be copied whole.
 fn copied(from: &mut File, to: &PathBeneath) -> Result<u64, RepositoryError> {
+    copied_whole(from, to).inspect_err(|_| drop(to.remove_file()))
+}
+
+fn copied_whole(from: &mut File, to: &PathBeneath) -> Result<u64, RepositoryError> {
     let mut file = to.create_new(FILE_MODE).map_err(failed("making", to))?;
     let (mut buffer, mut len_bytes) = (vec![0; COPY_BYTES], 0);
     loop {
