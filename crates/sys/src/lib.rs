@@ -37,9 +37,9 @@ pub use file::{DeviceNumber, FileKind, Stat, Timestamp};
 #[cfg(target_os = "linux")]
 pub use linux::{
     alarm, aligned, btrfs, child, cpu, disk, fanotify, fanotify_events, folder_watch, guarded,
-    heap, host, limits, listing, lock, memory, metadata, mounts, open_files, own_mounts,
-    page_cache, pipe, process, raw_file, reading, removal, ring, sparse, stat, supervisor, tcp,
-    thread, users, waiting, xattr,
+    heap, host, limits, listing, lock, loop_device, memory, metadata, mounts, open_files,
+    own_mounts, page_cache, pipe, process, raw_file, reading, removal, ring, sparse, stat,
+    supervisor, tcp, thread, users, waiting, xattr,
 };
 #[cfg(target_os = "linux")]
 pub use linux::{

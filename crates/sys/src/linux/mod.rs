@@ -20,7 +20,7 @@ pub mod limits;
 pub mod listing;
 pub mod lock;
 mod lock_holder;
-mod loop_device;
+pub mod loop_device;
 pub mod memory;
 pub mod metadata;
 pub mod mounts;

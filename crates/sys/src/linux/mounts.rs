@@ -170,8 +170,9 @@ pub fn swap_files() -> io::Result<Vec<Vec<u8>>> {
     Ok(swap_files_of(&std::fs::read("/proc/swaps")?))
 }
 
-/// `path kind size used priority`, below a line of titles (proc(5)).
-fn swap_files_of(table: &[u8]) -> Vec<Vec<u8>> {
+/// Reads the text of `/proc/swaps`: `path kind size used priority`, below a line of titles (proc(5)).
+#[must_use]
+pub fn swap_files_of(table: &[u8]) -> Vec<Vec<u8>> {
     let file = |line: &[u8]| {
         let mut fields = line.split(|byte| b" \t".contains(byte)).filter(|field| !field.is_empty());
         let path = fields.next()?;

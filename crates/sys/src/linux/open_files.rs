@@ -201,7 +201,7 @@ fn loop_images(is_wanted: impl Fn(u64) -> bool) -> io::Result<Vec<Image>> {
             Ok(mut path) => {
                 let identity = match image_of(&Path::new("/dev").join(device.file_name())) {
                     Ok(None) => continue,
-                    identity => identity.ok().flatten(),
+                    image => image.ok().flatten().map(|image| image.file),
                 };
                 path.pop_if(|last| *last == b'\n');
                 if identity.is_none_or(|(device, _)| is_wanted(device)) {
