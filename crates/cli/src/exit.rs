@@ -244,7 +244,7 @@ fn of_disk_cause(error: &DiskError) -> Option<String> {
             }
             _ => {
                 "`holdall disk list` shows which disks are free; if it is this one, end first what uses it (`umount`, \
-                 `swapoff`)"
+                 `swapoff`, `losetup -d`)"
             }
         },
         DiskError::Locked { .. } => "try again in a moment",

@@ -219,10 +219,22 @@ pub(crate) fn computer() -> Result<Computer, DiskError> {
 }
 
 fn refuse_if_in_use(name: &str) -> Result<(), DiskError> {
-    match reasons(&computer()?, name) {
-        none if none.is_empty() => Ok(()),
-        reasons => Err(refused(name, reasons)),
+    let computer = computer()?;
+    let mut reasons = reasons(&computer, name);
+    if reasons.is_empty() {
+        reasons.extend(used_elsewhere(&computer, name));
     }
+    match reasons.is_empty() {
+        true => Ok(()),
+        false => Err(refused(name, reasons)),
+    }
+}
+
+/// Whether the kernel says that another device is in use which leads to the same disk.
+pub(crate) fn used_elsewhere(computer: &Computer, name: &str) -> Option<Reason> {
+    let mut others = computer.other_paths(computer.device(name)?);
+    let other = others.find(|other| is_in_use(&other.name))?;
+    Some(Reason::SameDisk { other: other.name.clone() })
 }
 
 fn refused(name: &str, reasons: Vec<Reason>) -> DiskError {

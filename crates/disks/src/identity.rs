@@ -2,7 +2,6 @@
 //! name meanwhile.
 
 use std::fmt::{self, Display};
-use std::fs;
 use std::path::Path;
 
 use holdall_lab::storage_stack::Disk;
@@ -10,10 +9,7 @@ use holdall_meter::size;
 use holdall_sys::DeviceNumber;
 use serde::Serialize;
 
-use crate::read::{number, short, udev, value};
-
-/// The page of a SCSI device's product data that has its serial number begins with so many bytes of its own.
-const PAGE_HEADER_BYTES: usize = 4;
+use crate::read::{number, serial, short, udev, value};
 
 /// By what a disk is known. Two are equal only if all of it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,15 +65,4 @@ impl Display for Identity {
         }
         write!(to, ", {} ({} bytes)", size(self.size_bytes), self.size_bytes)
     }
-}
-
-/// Drives tell it in different places. That of udev comes first: it has asked the drive behind an enclosure's bridge.
-fn serial(root: &Path, folder: &Path, number: DeviceNumber) -> Option<String> {
-    udev(root, number, "ID_SERIAL_SHORT")
-        .or_else(|| value(&folder.join("device/serial")))
-        .or_else(|| value(&folder.join("serial")))
-        .or_else(|| {
-            let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
-            short(&String::from_utf8_lossy(page.get(PAGE_HEADER_BYTES..)?))
-        })
 }

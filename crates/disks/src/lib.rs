@@ -35,7 +35,7 @@ mod smart;
 mod unit;
 
 pub use claim::{Candidate, Claim};
-pub use computer::{BlockDevice, Computer, Mounted, Pool};
+pub use computer::{BlockDevice, Computer, FileId, Mounted, Pool, UsedFile, is_disk};
 pub use content::{Content, Signature};
 pub use erase::{Erased, Erasing, Forgotten};
 pub use error::DiskError;
@@ -44,6 +44,6 @@ pub use identity::Identity;
 pub use label::{FileSystem, Label};
 pub use place::{Placed, refuse_taken};
 pub use prepare::{Formatted, Plan};
-pub use refusal::{Reason, is_disk, reasons};
+pub use refusal::{Reason, reasons};
 pub use smart::{Health, Untold};
 pub use unit::Unit;

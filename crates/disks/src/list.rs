@@ -5,13 +5,13 @@ use std::path::Path;
 use holdall_lab::storage_stack::Disk;
 use holdall_sys::mounts::Mounts;
 
-use crate::claim::is_in_use;
-use crate::computer::{BlockDevice, Computer};
+use crate::claim::{computer, is_in_use, used_elsewhere};
+use crate::computer::{BlockDevice, Computer, is_disk};
 use crate::content::{Signature, signatures};
 use crate::error::{DiskError, failed};
 use crate::identity::Identity;
 use crate::read::udev;
-use crate::refusal::{Reason, is_disk, reasons};
+use crate::refusal::{Reason, reasons};
 
 /// A disk.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +47,11 @@ pub struct Part {
 pub fn list() -> Result<Vec<Listed>, DiskError> {
     let mounts = Mounts::read().map_err(failed("reading what is mounted"))?;
     let mut listed = read(Path::new("/"), &mounts, &|name| signatures(name).unwrap_or_default())?;
+    let computer = computer()?;
     for disk in listed.iter_mut().filter(|disk| disk.refused.is_empty()) {
-        disk.refused.extend(is_in_use(&disk.identity.name).then_some(Reason::Kernel));
+        let name = &disk.identity.name;
+        let unseen = is_in_use(name).then_some(Reason::Kernel);
+        disk.refused.extend(unseen.or_else(|| used_elsewhere(&computer, name)));
     }
     Ok(listed)
 }

@@ -1,16 +1,22 @@
 //! Reads a [`Computer`] from `/sys`, `/proc` and what udev found out, below a root that tests replace by a recorded tree.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use holdall_sys::DeviceNumber;
-use holdall_sys::mounts::Mounts;
+use holdall_sys::loop_device::image_of;
+use holdall_sys::mounts::{Mounts, swap_files_of};
 
-use crate::computer::{BlockDevice, Computer, Mounted, Pool};
+use crate::computer::{BlockDevice, Computer, FileId, Mounted, Pool, UsedFile};
 
 /// `/sys` counts in these whatever the device has.
 const SECTOR_BYTES: u64 = 512;
+/// The page of a SCSI device's product data that has its serial number begins with so many bytes of its own.
+const PAGE_HEADER_BYTES: usize = 4;
 /// More than any value that is read here has; what follows is left out.
 const MAX_VALUE_CHARS: usize = 256;
 
@@ -24,13 +30,18 @@ impl Computer {
         for entry in fs::read_dir(root.join("sys/class/block"))? {
             let folder = entry?.path();
             // One that was pulled out meanwhile is gone.
-            devices.extend(folder.canonicalize().ok().and_then(|folder| device(&folder)));
+            devices.extend(folder.canonicalize().ok().and_then(|folder| device(root, &folder)));
         }
         devices.sort_by(|one, other| one.name.cmp(&other.name));
         let mut computer = Self { devices, pools: pools(root), ..Self::default() };
         computer.mounts = mounts.iter().map(mounted).collect();
-        computer.swaps = swaps(root, &computer)?;
-        computer.find_backing_devices(root);
+        let swaps = swaps(root)?;
+        computer.swaps = swap_devices(root, &computer, &swaps);
+        // Only a loop device can show a file: without any, no path is looked at, which may not answer.
+        if computer.devices.iter().any(|device| device.backing_file.is_some()) {
+            computer.used_files = used_files(root, mounts, &swaps);
+        }
+        computer.find_images(root);
         Ok(computer)
     }
 
@@ -42,30 +53,47 @@ impl Computer {
         self.device(file.file_name()?.to_str()?)
     }
 
-    fn find_backing_devices(&mut self, root: &Path) {
-        let number = |device: &BlockDevice| {
-            Some(self.at_path(root, device.backing_file.as_deref()?)?.number)
+    /// Finds what loop devices show: by asking them, or else, as not every user may, by the path.
+    fn find_images(&mut self, root: &Path) {
+        let find = |device: &BlockDevice| {
+            let path = device.backing_file.as_deref()?;
+            match image_of(&root.join("dev").join(&device.name)) {
+                Ok(Some(image)) => {
+                    let (device, inode) = image.file;
+                    Some((Some(FileId { device: split(device), inode }), image.block_device))
+                }
+                _ => Some((
+                    file_at(root, path.as_bytes()),
+                    self.at_path(root, path).map(|device| device.number),
+                )),
+            }
         };
-        let numbers: Vec<_> = self.devices.iter().map(number).collect();
-        for (device, number) in self.devices.iter_mut().zip(numbers) {
-            device.backed_by = number;
+        let found: Vec<_> =
+            self.devices.iter().map(|device| find(device).unwrap_or_default()).collect();
+        for (device, (image, backed_by)) in self.devices.iter_mut().zip(found) {
+            (device.image, device.backed_by) = (image, backed_by);
         }
     }
 }
 
 /// What a folder of `/sys`, by its canonical path, tells of a device.
-fn device(folder: &Path) -> Option<BlockDevice> {
+fn device(root: &Path, folder: &Path) -> Option<BlockDevice> {
     let name = |folder: &Path| Some(folder.file_name()?.to_string_lossy().into_owned());
     let is_partition = folder.join("partition").exists();
+    let number = number(&value(&folder.join("dev"))?)?;
+    let of_disk = |told: Option<String>| told.filter(|_| !is_partition);
     Some(BlockDevice {
         name: name(folder)?,
-        number: number(&value(&folder.join("dev"))?)?,
+        number,
         size_bytes: sectors(&folder.join("size")).saturating_mul(SECTOR_BYTES),
         is_read_only: value(&folder.join("ro")).is_some_and(|ro| ro != "0"),
         partition_of: folder.parent().filter(|_| is_partition).and_then(name),
         holders: names(&folder.join("holders")),
         backed_by: None,
         backing_file: value(&folder.join("loop/backing_file")),
+        image: None,
+        serial: of_disk(serial(root, folder, number)),
+        wwid: of_disk(value(&folder.join("wwid")).or_else(|| value(&folder.join("device/wwid")))),
     })
 }
 
@@ -81,20 +109,47 @@ pub(crate) fn number(text: &str) -> Option<DeviceNumber> {
 
 fn mounted(mount: &holdall_sys::mounts::Mount) -> Mounted {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (major, minor) = ((mount.device >> 32) as u32, mount.device as u32);
-    let number = DeviceNumber { major, minor };
-    Mounted { number, source: text(&mount.source), point: text(&mount.point) }
+    Mounted { number: split(mount.device), source: text(&mount.source), point: text(&mount.point) }
 }
 
-/// Devices with swap, and none of the files: what these lie on is mounted.
-fn swaps(root: &Path, computer: &Computer) -> io::Result<Vec<DeviceNumber>> {
-    let text = match fs::read_to_string(root.join("proc/swaps")) {
+/// The two numbers of a device in the form of [`Stat::device`](holdall_sys::Stat::device).
+fn split(device: u64) -> DeviceNumber {
+    DeviceNumber { major: (device >> 32) as u32, minor: device as u32 }
+}
+
+/// The text of the list of swap.
+fn swaps(root: &Path) -> io::Result<Vec<u8>> {
+    match fs::read(root.join("proc/swaps")) {
         // A kernel without swap.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        read => read?,
-    };
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    }
+}
+
+/// Devices with swap.
+fn swap_devices(root: &Path, computer: &Computer, swaps: &[u8]) -> Vec<DeviceNumber> {
+    let text = String::from_utf8_lossy(swaps);
     let paths = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-    Ok(paths.filter_map(|path| Some(computer.at_path(root, path)?.number)).collect())
+    paths.filter_map(|path| Some(computer.at_path(root, path)?.number)).collect()
+}
+
+/// Files with swap, and those that a file system is mounted from without a loop device, as the kernel (erofs) and FUSE do.
+fn used_files(root: &Path, mounts: &Mounts, swaps: &[u8]) -> Vec<UsedFile> {
+    let used =
+        |path: &[u8], point: Option<String>| Some(UsedFile { file: file_at(root, path)?, point });
+    let swapped = swap_files_of(swaps).into_iter().filter_map(|path| used(&path, None));
+    let mounted = mounts.iter().filter_map(|mount| {
+        used(&mount.source, Some(String::from_utf8_lossy(&mount.point).into_owned()))
+    });
+    swapped.chain(mounted).collect()
+}
+
+/// The file at an absolute path.
+fn file_at(root: &Path, path: &[u8]) -> Option<FileId> {
+    let below = Path::new(OsStr::from_bytes(path)).strip_prefix("/").ok()?;
+    let found = fs::metadata(root.join(below)).ok().filter(fs::Metadata::is_file)?;
+    let (major, minor) = (rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
+    Some(FileId { device: DeviceNumber { major, minor }, inode: found.ino() })
 }
 
 /// File systems of several devices tell in `/sys/fs` which ones they use.
@@ -130,6 +185,17 @@ pub(crate) fn udev(root: &Path, number: DeviceNumber, key: &str) -> Option<Strin
     let property =
         |line: &str| line.strip_prefix("E:")?.strip_prefix(key)?.strip_prefix('=').map(short);
     text.lines().find_map(property).flatten()
+}
+
+/// The serial number of a disk. Drives tell it in different places. That of udev comes first: it has asked the drive behind an enclosure's bridge.
+pub(crate) fn serial(root: &Path, folder: &Path, number: DeviceNumber) -> Option<String> {
+    udev(root, number, "ID_SERIAL_SHORT")
+        .or_else(|| value(&folder.join("device/serial")))
+        .or_else(|| value(&folder.join("serial")))
+        .or_else(|| {
+            let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
+            short(&String::from_utf8_lossy(page.get(PAGE_HEADER_BYTES..)?))
+        })
 }
 
 /// A small file of `/sys`; `None` if it is not there or empty.

@@ -1,12 +1,13 @@
 //! Which disks are never written over, whatever is typed: decided from a described computer, without looking at anything.
 //!
-//! A disk is refused for everything that uses it or a part of it, over any number of layers. What the description cannot
+//! A disk is refused for everything that uses it or a part of it, over any number of layers, and for what uses the same
+//! content by another name ([`same_content`]). What the description cannot
 //! show, such as a mount in another namespace or a pool of ZFS, the kernel refuses when the disk is claimed
 //! ([`Claim`](crate::Claim)).
 
 use std::fmt::{self, Display};
 
-use crate::computer::{BlockDevice, Computer};
+use crate::computer::{BlockDevice, Computer, is_disk};
 
 /// Where the system's own files are mounted.
 const OF_THE_SYSTEM: [&str; 6] = ["/", "/boot", "/boot/efi", "/efi", "/usr", "/var"];
@@ -73,6 +74,28 @@ pub enum Reason {
         /// By which one.
         by: String,
     },
+    /// Another loop device shows the same file.
+    SameFile {
+        /// Which one.
+        by: String,
+    },
+    /// It is a loop device on a block device, which is the one to be named.
+    OnDevice {
+        /// The path of the block device.
+        path: String,
+    },
+    /// It is a loop device on a file that is in use as swap.
+    FileIsSwap,
+    /// It is a loop device on a file that is mounted without any.
+    FileIsMounted {
+        /// Where.
+        point: String,
+    },
+    /// Another device leads to the same disk, and is in use.
+    SameDisk {
+        /// Which one.
+        other: String,
+    },
 }
 
 impl Display for Reason {
@@ -98,6 +121,23 @@ impl Display for Reason {
                 write!(to, "it is in use, as the kernel says, by what is not seen from here")
             }
             Self::Loop { device, by } => write!(to, "{by} shows what is on {device}"),
+            Self::SameFile { by } => write!(to, "{by} shows the same file"),
+            Self::OnDevice { path } => {
+                write!(
+                    to,
+                    "it shows what is on {path}, which is a device of its own: name that one"
+                )
+            }
+            Self::FileIsSwap => write!(to, "the file that it shows is in use as swap"),
+            Self::FileIsMounted { point } => {
+                write!(to, "the file that it shows is mounted at {point}")
+            }
+            Self::SameDisk { other } => {
+                write!(
+                    to,
+                    "{other} is the same disk, as its serial number or wwid says, and is in use"
+                )
+            }
         }
     }
 }
@@ -115,14 +155,22 @@ pub fn reasons(computer: &Computer, name: &str) -> Vec<Reason> {
     } else if device.size_bytes == 0 {
         reasons.push(Reason::Empty);
     }
-    for device in computer.all_above(name) {
-        reasons.extend(of_use(computer, device));
-    }
+    reasons.extend(of_disk(computer, device));
     let parts = std::iter::once(device).chain(computer.partitions(name));
-    for part in parts {
-        reasons.extend(of_part(computer, part));
-    }
+    let read_only = parts.filter(|part| part.is_read_only);
+    reasons.extend(read_only.map(|part| Reason::ReadOnly { device: part.name.clone() }));
+    reasons.extend(same_content::reasons(computer, device));
     reasons.sort_by_key(|reason| !matches!(reason, Reason::System { .. }));
+    reasons
+}
+
+/// How a disk, its partitions, and what is put together from these are used.
+fn of_disk(computer: &Computer, disk: &BlockDevice) -> Vec<Reason> {
+    let above = computer.all_above(&disk.name);
+    let mut reasons: Vec<_> =
+        above.into_iter().flat_map(|device| of_use(computer, device)).collect();
+    let parts = std::iter::once(disk).chain(computer.partitions(&disk.name));
+    reasons.extend(parts.flat_map(|part| of_part(computer, part)));
     reasons
 }
 
@@ -145,32 +193,16 @@ fn of_use<'a>(
     mounted.chain(swap).chain(pools)
 }
 
-/// What is to be said of a disk and of each partition by itself.
+/// What is built on a disk or on a partition.
 fn of_part<'a>(computer: &'a Computer, part: &'a BlockDevice) -> impl Iterator<Item = Reason> + 'a {
     let name = || part.name.clone();
-    let read_only = part.is_read_only.then(|| Reason::ReadOnly { device: name() });
     let held = part.holders.iter();
     let held = held.map(move |holder| Reason::Holder { device: name(), holder: holder.clone() });
     let loops = computer.devices.iter().filter(|one| one.backed_by == Some(part.number));
     let shown = loops.map(move |by| Reason::Loop { device: name(), by: by.name.clone() });
-    read_only.into_iter().chain(held).chain(shown)
+    held.chain(shown)
 }
 
-/// Whether the kernel's name is that of a disk, or of a loop device, which is one for tests and images.
-#[must_use]
-pub fn is_disk(name: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_lettered =
-        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase());
-    let after = |prefix: &str| name.strip_prefix(prefix);
-    let is_nvme = || {
-        let (controller, space) = after("nvme")?.split_once('n')?;
-        Some(is_number(controller) && is_number(space))
-    };
-    ["sd", "hd", "vd", "xvd"].into_iter().filter_map(after).any(is_lettered)
-        || ["mmcblk", "loop"].into_iter().filter_map(after).any(is_number)
-        || is_nvme().unwrap_or(false)
-}
-
+mod same_content;
 #[cfg(test)]
 mod tests;

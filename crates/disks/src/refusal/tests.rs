@@ -3,7 +3,7 @@
 use holdall_sys::DeviceNumber;
 
 use super::*;
-use crate::computer::{Mounted, Pool};
+use crate::computer::{FileId, Mounted, Pool};
 
 fn device(name: &str, major: u32, minor: u32) -> BlockDevice {
     BlockDevice {
@@ -34,7 +34,7 @@ fn computer() -> Computer {
         ],
         mounts: vec![mount(8, 1, "/dev/sda1", "/")],
         swaps: vec![DeviceNumber { major: 8, minor: 2 }],
-        pools: Vec::new(),
+        ..Computer::default()
     }
 }
 
@@ -185,6 +185,81 @@ fn only_disks_are_disks() {
         let made = Computer { devices: vec![device(other, 1, 1)], ..Computer::default() };
         assert!(reasons(&made, other).contains(&Reason::NoDisk), "{other}");
     }
+}
+
+#[test]
+fn another_path_to_a_disk_that_is_in_use_is_refused() {
+    fn same(all: &mut Computer) {
+        all.devices.push(device("sdc", 8, 32));
+        for path in ["sdb", "sdc"] {
+            all.device_mut(path).serial = Some("WX12".into());
+        }
+    }
+    let mounted = |all: &mut Computer| all.mounts.push(mount(8, 32, "/dev/sdc", "/mnt"));
+    assert_eq!(said(same), [""; 0], "nothing uses either");
+    let told = [
+        "sdc is mounted at /mnt",
+        "sdc is the same disk, as its serial number or wwid says, and is in use",
+    ];
+    let in_use = |change: &dyn Fn(&mut Computer)| {
+        said(|all| {
+            same(all);
+            mounted(all);
+            change(all);
+        })
+    };
+    assert_eq!(in_use(&|_| {}), told);
+    assert_eq!(in_use(&|all| all.device_mut("sdb").serial = None), [""; 0]);
+    let wwid = |all: &mut Computer, of_sdc: &str| {
+        all.device_mut("sdb").wwid = Some("naa.5000".into());
+        all.device_mut("sdc").wwid = Some(of_sdc.into());
+    };
+    assert_eq!(in_use(&|all| wwid(all, "naa.5001")), [""; 0], "namespaces of one controller");
+    let by_wwid = in_use(&|all| {
+        wwid(all, "naa.5000");
+        (all.device_mut("sdb").serial, all.device_mut("sdc").size_bytes) = (None, 1);
+    });
+    assert_eq!(by_wwid, told);
+    let held = said(|all| {
+        same(all);
+        all.device_mut("sdc").holders.push("dm-0".into());
+    });
+    assert_eq!(held[0], "sdc is a part of dm-0 (RAID, LVM or encryption)");
+}
+
+#[test]
+fn disks_in_an_enclosure_that_gives_them_its_own_serial_number_are_told_apart_by_size() {
+    let said = said(|all| {
+        all.devices.push(device("sdc", 8, 32));
+        for path in ["sdb", "sdc"] {
+            all.device_mut(path).serial = Some("0123456789ABCDEF".into());
+        }
+        all.device_mut("sdc").size_bytes = 1 << 41;
+        all.mounts.push(mount(8, 32, "/dev/sdc", "/mnt"));
+    });
+    assert_eq!(said, [""; 0]);
+}
+
+#[test]
+fn where_loop_devices_cannot_be_asked_their_paths_tell_that_they_show_the_same() {
+    let both = |all: &mut Computer| {
+        all.devices.push(device("loop8", 7, 8));
+        for one in ["loop7", "loop8"] {
+            all.device_mut(one).backing_file = Some("/srv/image".into());
+        }
+    };
+    let said = |change: &dyn Fn(&mut Computer)| {
+        let all = computer().with(both).with(change);
+        reasons(&all, "loop7").iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let image = |inode| Some(FileId { inode, ..FileId::default() });
+    assert_eq!(said(&|_| {}), ["loop8 shows the same file"]);
+    // A file that has taken the place of another has its path.
+    let others = said(&|all| {
+        all.device_mut("loop7").image = image(1);
+        all.device_mut("loop8").image = image(2);
+    });
+    assert_eq!(others, [""; 0]);
 }
 
 #[test]

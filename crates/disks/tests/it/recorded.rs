@@ -121,6 +121,38 @@ fn a_volume_on_a_disk_and_a_pool_that_it_is_in_are_seen() {
 }
 
 #[test]
+fn a_second_path_to_the_systems_disk_is_refused() {
+    let recorded = Recorded::new();
+    for number in ["8:0", "8:16"] {
+        recorded.file(&format!("run/udev/data/b{number}"), "E:ID_SERIAL_SHORT=AB12");
+    }
+    assert_eq!(recorded.refused("sdb"), [""; 0], "they have different sizes");
+    for disk in ["sda", "sdb"] {
+        recorded.file(&format!("sys/class/block/{disk}/device/wwid"), "naa.5000c500a1b2c3d4");
+    }
+    let said = recorded.refused("sdb");
+    assert_eq!(said[0], "the system runs from it: sda1 is mounted at /");
+    assert!(said[2].starts_with("sda is the same disk"), "{said:?}");
+}
+
+#[test]
+fn a_file_that_is_mounted_or_swapped_to_without_a_loop_device_is_seen() {
+    let recorded = Recorded::new();
+    let folder = "sys/devices/virtual/block/loop0";
+    recorded
+        .disk(folder, "7:0", 2048)
+        .file(&format!("{folder}/loop/backing_file"), "/srv/my image");
+    recorded.file("srv/my image", "");
+    assert_eq!(recorded.refused("loop0"), [""; 0]);
+    let table = format!("{ROOT_MOUNT}\n2 1 0:40 / /mnt rw - erofs /srv/my\\040image ro");
+    let computer = Computer::read(recorded.0.path(), &Mounts::parse(table.as_bytes())).unwrap();
+    let said = reasons(&computer, "loop0");
+    assert_eq!(said[0].to_string(), "the file that it shows is mounted at /mnt");
+    recorded.file("proc/swaps", "Filename Type Size Used Priority\n/srv/my\\040image file 1 0 -2");
+    assert_eq!(recorded.refused("loop0"), ["the file that it shows is in use as swap"]);
+}
+
+#[test]
 fn a_serial_number_is_found_where_udev_has_none() {
     let recorded = Recorded::new();
     let usb = format!("{USB}/2-3:1.0/host4/target4:0:0/4:0:0:0/block/sdb");

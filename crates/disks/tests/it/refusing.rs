@@ -106,10 +106,60 @@ fn a_disk_that_a_loop_device_shows_and_one_that_is_read_only_are_refused() {
     above.put_in(disk.device());
     let said = refused(disk.device());
     assert!(said.ends_with(&format!("loop3003 shows what is on {}", disk.name())), "{said}");
+    let said = refused(&above.device());
+    assert!(
+        said.contains(&format!("it shows what is on {}, which", text(disk.device()))),
+        "{said}"
+    );
 
     let Some(fixed) = Loop::with_options(32 * MIB, &["--read-only"]) else { return };
     let said = refused(fixed.device());
     assert!(said.ends_with(&format!("{} is read-only", fixed.name())), "{said}");
+}
+
+#[test]
+fn a_loop_device_is_refused_if_another_one_shows_the_same_file_by_whatever_name() {
+    let Some(disk) = Loop::new(32 * MIB) else { return };
+    let Some(other) = Reader::new(3004) else { return };
+    ext4(disk.device());
+    let link = disk.path("other-name");
+    fs::hard_link(disk.image_path(), &link).unwrap();
+    other.put_in(&link);
+    let mounted = Mounted::new(&other.device(), &disk.path("mount"));
+    let file = mounted.point().join("file");
+    fs::write(&file, b"kept").unwrap();
+    let said = refused(disk.device());
+    let point = mounted.point().display();
+    let told = format!("loop3004 is mounted at {point}; loop3004 shows the same file");
+    assert!(said.ends_with(&told), "{said}");
+    let listed = list::list().unwrap();
+    let listed = listed.iter().find(|one| one.identity.name == disk.name()).unwrap();
+    assert!(listed.refused.contains(&Reason::SameFile { by: "loop3004".into() }), "{listed:?}");
+    assert_eq!(fs::read(&file).unwrap(), b"kept");
+
+    drop(mounted);
+    let said = refused(disk.device());
+    assert!(said.ends_with("is refused: loop3004 shows the same file"), "{said}");
+    other.take_out();
+    let claim = Candidate::at(disk.device()).unwrap().claim().unwrap();
+    other.put_in(&link);
+    let said = claim.check().unwrap_err().to_string();
+    assert!(said.ends_with("loop3004 shows the same file"), "{said}");
+}
+
+#[test]
+fn a_loop_device_on_a_file_in_use_as_swap_is_refused() {
+    let Some(disk) = Loop::full(32 * MIB) else { return };
+    succeed(&["chmod", "600", text(disk.image_path())]);
+    succeed(&["mkswap", text(disk.image_path())]);
+    let swapped = Command::new("swapon").arg(disk.image_path()).output().unwrap();
+    if !is_there("swap to a file (swapon)", swapped.status.success()) {
+        return;
+    }
+    let said = Candidate::at(disk.device()).and_then(Candidate::claim);
+    succeed(&["swapoff", text(disk.image_path())]);
+    let said = said.unwrap_err().to_string();
+    assert!(said.ends_with("the file that it shows is in use as swap"), "{said}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ computer starts without it, too. Without systemd it is mounted until the next st
 it is a folder for `holdall serve --data`.
 
 A disk is refused if it is mounted, swap, a part of RAID, LVM or encryption, shown by a loop device, or the system's; also if \
-that is so of one of its partitions only. If anything is on it, its name has to be typed, or given with --confirm. Model, \
+that is so of one of its partitions only, or of the same disk or file by another name. If anything is on it, its name has to be typed, or given with --confirm. Model, \
 serial number and size are shown before, and checked again before each step that writes.
 
 If it is interrupted, it says how the disk is; the same command begins anew.
