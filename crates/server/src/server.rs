@@ -25,7 +25,7 @@ use crate::bounds::limits::Limits;
 use crate::bounds::source::Source;
 use crate::bounds::stranger_slots::StrangerSlots;
 use crate::data_folder::DataFolder;
-use crate::http::{Serving, serve};
+use crate::http::{Serving, serve, watch_left};
 use crate::state::{QUICK_WORKERS, SCRUBS, ServerState};
 use crate::stores::Stores;
 use crate::web::{self, Renewal, Web};
@@ -261,6 +261,7 @@ async fn accept(
                 () = keep_house(&state) => {}
                 () = settle(&state) => {}
                 () = web::watch(&state) => {}
+                () = watch_left(&state) => {}
                 () = renew(renewal.as_ref(), &state) => {}
                 () = state.failures.tell_counted() => {}
                 () = state.activities.tell_ended_ones() => {}

@@ -7,6 +7,7 @@
 //! ```text
 //! made -> open -> begun by a key -> confirmed: the same answer again to that key alone
 //!           '----------'-- ten minutes, another code, or a wrong confirmation -> gone, and its invite with it
+//!                      '-- a minute -> left: gone, too, and reported as a wrong one is
 //! ```
 //!
 //! All of it is in memory alone: a server that starts again knows no code. Times are those of a clock that only runs.
@@ -20,9 +21,13 @@ use holdall_protocol::wire::{CodeConfirmed, Confirmation, ExchangeMessage};
 use holdall_protocol::{Agreed, Invite, ShortCode, answer_exchange};
 
 use crate::ServerError;
+use crate::bounds::source::Source;
 
 /// How long a code is good.
 pub(crate) const LIFE_NS: i64 = 10 * 60 * SECOND_NS;
+/// How long a try may take from its first message to its confirmation, which a machine sends at once. A key that begins
+/// and leaves spends the code as a wrong guess does.
+const TRY_NS: i64 = 60 * SECOND_NS;
 /// Most codes in an hour.
 const MOST_IN_AN_HOUR: usize = 5;
 const HOUR_NS: i64 = 3600 * SECOND_NS;
@@ -39,6 +44,8 @@ struct Kept {
     /// When the last codes were made, the oldest first; at most [`MOST_IN_AN_HOUR`].
     made_ns: VecDeque<i64>,
     code: Option<Code>,
+    /// The last code that a key began and left, until it is reported.
+    left: Option<Left>,
     /// When a code was last guessed wrong, and what is to be told of it.
     wrong: Option<(i64, String)>,
 }
@@ -58,6 +65,8 @@ enum Stage {
     /// A key has begun, and is the only one that goes on.
     Begun {
         key: PublicKey,
+        from: Source,
+        at_ns: i64,
         message: ExchangeMessage,
         answer: ExchangeMessage,
         agreed: Agreed,
@@ -68,6 +77,13 @@ enum Stage {
         confirmation: Confirmation,
         answer: CodeConfirmed,
     },
+}
+
+/// A code that was begun, and not confirmed in time. It is gone; its invite is to be forgotten.
+pub(crate) struct Left {
+    pub(crate) invite: Invite,
+    /// Where the key that began it came from.
+    pub(crate) from: Source,
 }
 
 /// What becomes of a confirmation.
@@ -107,8 +123,15 @@ impl ShortCodes {
         kept.made_ns.push_back(now_ns);
         let new = Code { code, invite, made_ns: now_ns, stage: Stage::Open };
         let before = kept.code.replace(new)?;
-        // One that was used is remembered as such.
-        (!matches!(before.stage, Stage::Confirmed { .. })).then_some(before.invite)
+        match &before.stage {
+            // One that was used is remembered as such.
+            Stage::Confirmed { .. } => return None,
+            Stage::Begun { from, .. } => {
+                kept.left = Some(Left { invite: before.invite.clone(), from: *from });
+            }
+            Stage::Open => {}
+        }
+        Some(before.invite)
     }
 
     /// Takes a machine's first message; `None` if no code is open, another key has begun, or it is no message. The same message of
@@ -117,7 +140,7 @@ impl ShortCodes {
     /// Untrusted: any bytes.
     pub(crate) fn begin(
         &self,
-        key: PublicKey,
+        (key, from): (PublicKey, Source),
         server: PublicKey,
         message: &ExchangeMessage,
         now_ns: i64,
@@ -127,7 +150,8 @@ impl ShortCodes {
         match &code.stage {
             Stage::Open => {
                 let (answer, agreed) = answer_exchange(&code.code, key, server, message)?;
-                code.stage = Stage::Begun { key, message: *message, answer, agreed };
+                let at_ns = now_ns;
+                code.stage = Stage::Begun { key, from, at_ns, message: *message, answer, agreed };
                 Some(answer)
             }
             Stage::Begun { key: by, message: first, answer, .. } => {
@@ -175,6 +199,11 @@ impl ShortCodes {
         confirmed
     }
 
+    /// The code that a key began and left, if one is to be reported; once.
+    pub(crate) fn take_left(&self, now_ns: i64) -> Option<Left> {
+        self.kept(now_ns).left.take()
+    }
+
     /// Remembers that a code was guessed wrong, in words.
     pub(crate) fn note_wrong(&self, what: String, now_ns: i64) {
         self.kept(now_ns).wrong = Some((now_ns, what));
@@ -189,7 +218,16 @@ impl ShortCodes {
     /// What is kept, without what has lapsed.
     fn kept(&self, now_ns: i64) -> MutexGuard<'_, Kept> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.code.take_if(|code| !is_within(code.made_ns, LIFE_NS, now_ns));
+        let lapsed = kept.code.take_if(|code| {
+            let has_left = match &code.stage {
+                Stage::Begun { at_ns, .. } => !is_within(*at_ns, TRY_NS, now_ns),
+                _ => false,
+            };
+            has_left || !is_within(code.made_ns, LIFE_NS, now_ns)
+        });
+        if let Some(Code { invite, stage: Stage::Begun { from, .. }, .. }) = lapsed {
+            kept.left = Some(Left { invite, from });
+        }
         kept.wrong.take_if(|(at_ns, _)| !is_within(*at_ns, TOLD_NS, now_ns));
         kept
     }
@@ -207,12 +245,18 @@ fn is_within(since_ns: i64, life_ns: i64, now_ns: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use holdall_protocol::MachineExchange;
     use zeroize::Zeroizing;
 
     use super::*;
 
     const SERVER: PublicKey = PublicKey::from_bytes([9; 32]);
+
+    fn source() -> Source {
+        Source::from(IpAddr::from([192, 0, 2, 7]))
+    }
 
     fn key(number: u64) -> PublicKey {
         let mut bytes = [0; 32];
@@ -239,7 +283,7 @@ mod tests {
     /// A whole exchange of a key that types that code; `None` if it could not begin.
     fn tried(codes: &ShortCodes, typed: u64, by: u64, now_ns: i64) -> Option<(Confirmed, Agreed)> {
         let begun = MachineExchange::begin(&code(typed), key(by), SERVER).unwrap();
-        let answer = codes.begin(key(by), SERVER, &begun.message(), now_ns)?;
+        let answer = codes.begin((key(by), source()), SERVER, &begun.message(), now_ns)?;
         let agreed = begun.finish(&answer).unwrap();
         Some((codes.confirm(key(by), &agreed.machine_confirms(), now_ns), agreed))
     }
@@ -282,9 +326,42 @@ mod tests {
         opened(&codes, LIFE_NS);
         let begun = MachineExchange::begin(&code(7), key(1), SERVER).unwrap();
         let last_ns = 2 * LIFE_NS - 1;
-        let answer = codes.begin(key(1), SERVER, &begun.message(), last_ns).unwrap();
+        let answer = codes.begin((key(1), source()), SERVER, &begun.message(), last_ns).unwrap();
         let confirmation = begun.finish(&answer).unwrap().machine_confirms();
         assert!(matches!(codes.confirm(key(1), &confirmation, last_ns + 1), Confirmed::NotBegun));
+    }
+
+    /// Opens code 7 at that time, which key 1 begins and leaves.
+    fn begun_and_left(codes: &ShortCodes, at_ns: i64) {
+        opened(codes, at_ns);
+        let begun = MachineExchange::begin(&code(7), key(1), SERVER).unwrap();
+        codes.begin((key(1), source()), SERVER, &begun.message(), at_ns).unwrap();
+    }
+
+    #[test]
+    fn a_code_that_was_begun_and_left_is_spent_and_reported_once() {
+        let codes = ShortCodes::default();
+        begun_and_left(&codes, 0);
+        assert!(codes.take_left(TRY_NS - 1).is_none(), "it may still be confirmed");
+        let left = codes.take_left(TRY_NS).unwrap();
+        assert_eq!((left.invite, left.from), (invite(1), source()));
+        assert!(codes.take_left(TRY_NS).is_none(), "once");
+        assert!(tried(&codes, 7, 2, TRY_NS).is_none(), "it is spent");
+    }
+
+    #[test]
+    fn a_code_that_was_begun_is_reported_if_it_lapses_or_another_takes_its_place() {
+        let codes = ShortCodes::default();
+        opened(&codes, 0);
+        let begun = MachineExchange::begin(&code(7), key(1), SERVER).unwrap();
+        codes.begin((key(1), source()), SERVER, &begun.message(), LIFE_NS - 1).unwrap();
+        assert!(codes.take_left(LIFE_NS).is_some(), "it lapsed");
+        begun_and_left(&codes, LIFE_NS);
+        assert_eq!(codes.open(code(8), invite(2), LIFE_NS + 1), Some(invite(1)));
+        assert!(codes.take_left(LIFE_NS + 1).is_some(), "another took its place");
+        assert!(invite_of(tried(&codes, 8, 1, LIFE_NS + 2)).is_some());
+        opened(&codes, LIFE_NS + 3);
+        assert!(codes.take_left(2 * LIFE_NS + 3).is_none(), "one was used, one not begun");
     }
 
     #[test]
@@ -293,7 +370,8 @@ mod tests {
         opened(&codes, 0);
         let begun = MachineExchange::begin(&code(7), key(1), SERVER).unwrap();
         let message = begun.message();
-        let begin = |by, message: &ExchangeMessage| codes.begin(key(by), SERVER, message, 1);
+        let begin =
+            |by, message: &ExchangeMessage| codes.begin((key(by), source()), SERVER, message, 1);
         let answer = begin(1, &message).unwrap();
         assert_eq!(begin(1, &message), Some(answer), "asked again");
         assert_eq!(begin(2, &message), None, "replayed by another key");
@@ -325,7 +403,8 @@ mod tests {
         let codes = ShortCodes::default();
         opened(&codes, 0);
         for message in [[0; 33], [0x41; 33], [0xff; 33]] {
-            assert!(message[0] == 0x41 || codes.begin(key(1), SERVER, &message, 1).is_none());
+            let begun = codes.begin((key(1), source()), SERVER, &message, 1);
+            assert!(message[0] == 0x41 || begun.is_none());
         }
         assert!(invite_of(tried(&codes, 7, 1, 1)).is_some());
     }

@@ -25,3 +25,4 @@ mod scrub;
 mod short_code;
 
 pub(crate) use connection::{Serving, serve};
+pub(crate) use short_code::watch_left;

@@ -128,7 +128,7 @@ fn subjects(overview: &Overview, now_ns: i64) -> Vec<Subject> {
             .collect(),
         title: "pairing by a short code".to_owned(),
         message: overview.wrong_code.as_ref().map_or_else(
-            || "For a day, no short code was typed wrong.".to_owned(),
+            || "For a day, no short code was typed wrong, or begun and not finished.".to_owned(),
             |(_, wrong)| format!("Within the last day, {wrong}."),
         ),
     };

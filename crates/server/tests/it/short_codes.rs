@@ -54,9 +54,14 @@ fn log_has(world: &World, what: &str) -> bool {
 
 /// That the code is spent, nobody was let in, and the server told so.
 fn was_wrong(world: &World, code: &ShortCode) {
+    was_spent(world, code, "a short code was typed wrong");
+}
+
+/// The same of a code that the server tells this of.
+fn was_spent(world: &World, code: &ShortCode, told: &str) {
     assert!(world.admin(&admin::ListMachines {}).unwrap().machines.is_empty());
     assert!(world.admin(&admin::ListInvites {}).unwrap().invites.is_empty(), "its invite is open");
-    assert!(log_has(world, "a short code was typed wrong"), "{:?}", world.log);
+    assert!(log_has(world, told), "{:?}", world.log);
     let audit = world.admin(&admin::ListAudit { before: None, most: 10 }).unwrap().entries;
     assert!(audit.iter().any(|entry| entry.command == "wrong-short-code"), "{audit:?}");
     assert!(refusal(typed(world, code, &MACHINE)).contains("no short code is open"));
@@ -91,6 +96,23 @@ fn a_code_that_was_typed_wrong_is_spent_and_told() {
     let code = short_code(&world);
     assert!(refusal(typed(&world, &other(&code), &MACHINE)).contains("is wrong"));
     was_wrong(&world, &code);
+}
+
+/// Who begins and leaves learns nothing and spends the code; the administrator learns where that was.
+#[test]
+fn a_code_that_was_begun_and_left_is_spent_and_told() {
+    let world = World::new();
+    let code = short_code(&world);
+    let (other, server) = (identity(&[3; 32]).public(), world.server().identity());
+    let begins = MachineExchange::begin(&code, other, server).unwrap();
+    let begins = ExchangeRequest::new(begins.message()).encode();
+    assert_eq!(sent(&world, &[3; 32], "code", &begins).0, "200");
+    let refused = refusal(typed(&world, &code, &MACHINE));
+    assert!(refused.contains("another computer tried it"), "{refused}");
+    assert!(!log_has(&world, "was begun and not finished"), "it may still be finished");
+    world.clock.advance(Duration::from_secs(60));
+    assert!(refusal(typed(&world, &code, &MACHINE)).contains("another computer tried it"));
+    was_spent(&world, &code, "a short code was begun and not finished from 127.0.0.1");
 }
 
 #[test]
