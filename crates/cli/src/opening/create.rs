@@ -1,5 +1,6 @@
 //! Making a repository, and handing its recovery kit out.
 
+use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -8,6 +9,7 @@ use holdall_engine::{LockedRepository, new_repository};
 use holdall_format::{PublicKey, Suite};
 use holdall_state::private_file;
 use holdall_sys::{Clock, SystemClock, host};
+use rustix::fs::{Access, access};
 use serde::Serialize;
 use zeroize::Zeroizing;
 
@@ -111,7 +113,7 @@ pub(crate) fn kit_text(kit: &RecoveryKit, file: Option<&Path>) -> Result<Zeroizi
     }
 }
 
-/// Refuses a kit file that is there already, before anything is done.
+/// Refuses a kit file that is there already, or cannot be written, before anything is done.
 ///
 /// # Errors
 /// [`Refusal`].
@@ -121,8 +123,18 @@ pub(crate) fn check_kit_file(file: Option<&Path>) -> Result<(), Refusal> {
             let message = format!("{} is there already", file.display());
             Err(Refusal::new(Exit::Failed, message).hint("name a new file for the recovery kit"))
         }
-        _ => Ok(()),
+        Some(file) => check_folder_of(file),
+        None => Ok(()),
     }
+}
+
+fn check_folder_of(file: &Path) -> Result<(), Refusal> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    access(folder.unwrap_or(Path::new(".")), Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
+        let error = io::Error::from(errno);
+        Refusal::new(Exit::Failed, format!("cannot write {}: {error}", file.display()))
+            .hint("name a file in a folder that is there and may be written to")
+    })
 }
 
 /// Says what to do where a kit was to be printed and could not be: the repository is there.

@@ -117,6 +117,7 @@ mod sessions;
 mod sets;
 mod share;
 mod short_calls;
+mod short_codes;
 mod silent;
 mod sleepers;
 mod soak;

@@ -66,6 +66,7 @@ impl<'a> KitFile<'a> {
             NamedKit::Either(file) => (file, true),
         };
         if file.symlink_metadata().is_err() {
+            check_kit_file(Some(file))?;
             return Ok(Self::New(file));
         }
         if may_read && (again || !invite.repository.is_empty()) {

@@ -6,6 +6,7 @@ mod given_invite;
 pub(super) mod kit_file;
 mod lost_identity;
 mod short_code;
+mod traded_invite;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +47,8 @@ Examples: holdall pair                              (lists servers, asks for inv
 An invite in the command line can be seen there by all users of this computer while the command runs.
 
 A short code (`holdall invite --short`) is for the server that was found, or is named with -r. It has one try: typed wrong, or \
-with someone between here and the server, it is spent, and nothing is paired.
+with someone between here and the server, it is spent, and nothing is paired. If it was right, and pairing fails after that, the \
+same code may be given again on this computer.
 
 The machine's repository on the server is made if it does not exist: with the password, if one is \
 given, else with a key that is kept on this machine. The first one becomes the default repository, and stays it until \
@@ -119,10 +121,12 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
         .into()),
         (None, Some(kit_file)) => by_kit::pair(app, kit_file, args.again, args.default),
         (invite, _) => {
-            let invite = &short_code::invite(app, invite, kit_file)?;
+            let given = short_code::invite(app, invite, kit_file)?;
+            let invite = &given.invite;
             let name = args.name.as_deref().unwrap_or_default();
             let Args { again, new, default, cipher, .. } = *args;
-            pair(app, &ByInvite { invite, name, kit_file, again, new, default, cipher })
+            let by = ByInvite { invite, name, kit_file, again, new, default, cipher };
+            given.ended(app, pair(app, &by))
         }
     }
 }

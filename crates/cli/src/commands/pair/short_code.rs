@@ -1,13 +1,15 @@
 //! What was given to pair with: an invite, or a short code, which is traded for one at the server that is meant.
+//!
+//! What can be checked before that is: a code has one try.
 
 use std::io::{self, IsTerminal};
 
 use anyhow::Result;
 use holdall_discovery::{Announcement, FoundServer};
 use holdall_protocol::{MachineIdentity, ShortCode, invite_by_code};
-use zeroize::Zeroizing;
 
-use super::{NamedKit, given_invite};
+use super::traded_invite::{self, Given};
+use super::{NamedKit, given_invite, kit_file};
 use crate::app::App;
 use crate::commands::discover;
 use crate::exit::{Exit, Refusal};
@@ -22,11 +24,7 @@ const NAME_IT: &str = "name the server, and type the code again: `holdall pair -
 ///
 /// # Errors
 /// [`Refusal`] if there is none, no server is found for a code, or several; what the exchange fails with. Then a code is spent.
-pub(super) fn invite(
-    app: &App,
-    argument: Option<&str>,
-    kit_file: NamedKit<'_>,
-) -> Result<Zeroizing<String>> {
+pub(super) fn invite(app: &App, argument: Option<&str>, kit: NamedKit<'_>) -> Result<Given> {
     let named = named_server(app)?;
     let is_asked = match argument {
         None => true,
@@ -37,18 +35,40 @@ pub(super) fn invite(
         _ => None,
     };
     let text = given_invite::read(app, argument)?;
-    let Some(code) = ShortCode::from_text(&text) else { return Ok(text) };
-    if let NamedKit::Write(file) = kit_file {
-        // What is wrong with it is not to cost the code.
-        check_kit_file(Some(file))?;
+    let Some(code) = ShortCode::from_text(&text) else {
+        return Ok(Given { invite: text, is_traded: false });
+    };
+    if let Some(invite) = traded_invite::of(app, &code)? {
+        return Ok(Given { invite, is_traded: true });
     }
+    check_kit(kit)?;
     let hosts = match named.or(chosen) {
         Some(hosts) => hosts,
         None => the_only_one(app)?,
     };
     let machine = MachineIdentity::from_seed(app.identity()?.signing.seed())?;
     let options = Patience::default().options(app);
-    Ok(invite_by_code(&hosts, &code, &machine, options)?.to_text())
+    let invite = invite_by_code(&hosts, &code, &machine, options)?;
+    let kept = traded_invite::keep(app, &code, &invite);
+    // Without it, pairing may still succeed.
+    let is_traded = kept.map_err(|error| app.output.note(error)).is_ok();
+    Ok(Given { invite: invite.to_text(), is_traded })
+}
+
+/// Checks what is known of the kit's file.
+///
+/// # Errors
+/// As for pairing, whose invite is not used yet.
+fn check_kit(kit: NamedKit<'_>) -> Result<()> {
+    match kit {
+        NamedKit::Write(file) => Ok(check_kit_file(Some(file))?),
+        NamedKit::Read(file) => kit_file::read(file).map(drop),
+        NamedKit::Either(file) if file.symlink_metadata().is_err() => {
+            Ok(check_kit_file(Some(file))?)
+        }
+        // Whether one that is there is to be read, the invite says.
+        NamedKit::Either(_) | NamedKit::None => Ok(()),
+    }
 }
 
 /// The server that was named with `-r` for this command.
