@@ -68,3 +68,19 @@ fn a_kit_that_cannot_be_written_costs_no_code() {
     other.run(["pair", &server.invite(), "--write-kit", text(&missing)]).expect(1);
     assert_eq!(machines(&machine, "data"), 1);
 }
+
+#[test]
+fn a_host_alone_names_the_server_of_a_code_and_a_directory_is_refused() {
+    let machine = Machine::new().with_password(None);
+    let server = Server::start(&machine.path("data"));
+    let code = server.invite_with(&["--short"]);
+    let folder = machine.path("folder");
+    fs::create_dir(&folder).expect("a folder");
+    for place in [text(&folder), "/no/such/path", "./attic"] {
+        let refused = machine.run(["pair", &code, "-r", place]).expect(2).stderr;
+        assert!(refused.contains("a short code is for a server"), "{refused}");
+        assert!(refused.contains("-r https://HOST"), "{refused}");
+    }
+    let kit = machine.path("kit.txt");
+    machine.ok(["pair", &code, "-r", server.address(), "--write-kit", text(&kit)]);
+}

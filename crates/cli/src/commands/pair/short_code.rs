@@ -3,6 +3,7 @@
 //! What can be checked before that is: a code has one try.
 
 use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use holdall_discovery::{Announcement, FoundServer};
@@ -14,7 +15,7 @@ use crate::app::App;
 use crate::commands::discover;
 use crate::exit::{Exit, Refusal};
 use crate::opening::create::check_kit_file;
-use crate::opening::open::{Patience, Where};
+use crate::opening::open::{Patience, Where, in_brackets};
 use crate::secrets::password;
 use crate::terminal::confirm::ask;
 
@@ -25,13 +26,13 @@ const NAME_IT: &str = "name the server, and type the code again: `holdall pair -
 /// # Errors
 /// [`Refusal`] if there is none, no server is found for a code, or several; what the exchange fails with. Then a code is spent.
 pub(super) fn invite(app: &App, argument: Option<&str>, kit: NamedKit<'_>) -> Result<Given> {
-    let named = named_server(app)?;
+    let named = named(app)?;
     let is_asked = match argument {
         None => true,
         Some(argument) => argument == "-" && io::stdin().is_terminal(),
     };
     let chosen = match &named {
-        None if is_asked && password::can_ask() => choose(app)?,
+        Named::Nothing if is_asked && password::can_ask() => choose(app)?,
         _ => None,
     };
     let text = given_invite::read(app, argument)?;
@@ -42,9 +43,11 @@ pub(super) fn invite(app: &App, argument: Option<&str>, kit: NamedKit<'_>) -> Re
         return Ok(Given { invite, is_traded: true });
     }
     check_kit(kit)?;
-    let hosts = match named.or(chosen) {
-        Some(hosts) => hosts,
-        None => the_only_one(app)?,
+    let hosts = match (named, chosen) {
+        (Named::Server(host), _) => vec![host],
+        (Named::Directory(folder), _) => return Err(no_server(&folder).into()),
+        (Named::Nothing, Some(hosts)) => hosts,
+        (Named::Nothing, None) => the_only_one(app)?,
     };
     let machine = MachineIdentity::from_seed(app.identity()?.signing.seed())?;
     let options = Patience::default().options(app);
@@ -71,12 +74,36 @@ fn check_kit(kit: NamedKit<'_>) -> Result<()> {
     }
 }
 
-/// The server that was named with `-r` for this command.
-fn named_server(app: &App) -> Result<Option<Vec<String>>> {
-    match app.typed_repository().map(Where::parse).transpose()? {
-        Some(Where::Server { host, .. }) => Ok(Some(vec![host])),
-        _ => Ok(None),
+/// What was named with `-r` for this command.
+enum Named {
+    Nothing,
+    Server(String),
+    Directory(PathBuf),
+}
+
+/// What `-r` names, where a host alone is a server: no directory has short codes.
+fn named(app: &App) -> Result<Named> {
+    let Some(typed) = app.typed_repository() else { return Ok(Named::Nothing) };
+    match Where::parse(typed)? {
+        Where::Server { host, .. } => Ok(Named::Server(host)),
+        Where::Directory(folder) if typed.contains('/') || folder.exists() => {
+            Ok(Named::Directory(folder))
+        }
+        Where::Directory(folder) => {
+            let host = in_brackets(typed).unwrap_or_else(|| typed.to_owned());
+            match Where::parse(&format!("https://{host}")) {
+                Ok(Where::Server { host, .. }) => Ok(Named::Server(host)),
+                _ => Ok(Named::Directory(folder)),
+            }
+        }
     }
+}
+
+/// The refusal of a directory in the place of a server.
+fn no_server(folder: &Path) -> Refusal {
+    let message =
+        format!("-r names the directory {}, and a short code is for a server", folder.display());
+    Refusal::new(Exit::Usage, message).hint(NAME_IT)
 }
 
 /// Lists the servers that are found, and asks which is meant if there are several. `None` if there is none, or who pairs has an invite,
