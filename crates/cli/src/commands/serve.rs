@@ -141,7 +141,8 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             server = start(listen)?;
         }
     }
-    drop(announcement);
+    // It says goodbye before nobody answers any more.
+    announcement.take();
     server.shutdown();
     Ok(Exit::Done)
 }

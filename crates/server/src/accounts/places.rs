@@ -49,6 +49,11 @@ impl Accounts {
         if places.len() >= MOST {
             return Err(ServerError::refused(format!("there are {MOST} places; remove one")));
         }
+        // Its disk may be mounted elsewhere by now.
+        if let Some(known) = places.iter_mut().find(|one| one.name == *name && one.id == *id) {
+            known.folder.clone_from(folder);
+            return self.put_json(SETTING, &places);
+        }
         if let Some(same) =
             places.iter().find(|one| one.name == *name || one.id == *id || one.folder == *folder)
         {

@@ -34,8 +34,16 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// Lists them, with their room
+    #[command(after_help = "\
+Example: holdall admin place list
+
+Exit codes: 0 done, 1 failed, 2 wrong usage")]
     List,
     /// Adds one
+    #[command(after_help = "\
+Example: holdall admin place add large /mnt/large/holdall
+
+Exit codes: 0 done, 1 failed, such as for a folder in the data folder, 2 wrong usage")]
     Add {
         /// What to call it
         #[arg(value_name = "NAME")]
@@ -48,12 +56,20 @@ enum Verb {
         role: Role,
     },
     /// Empties one: what lies in it is moved to the others, or into the data folder
+    #[command(after_help = "\
+Example: holdall admin place drain large
+
+Exit codes: 0 begun, 1 failed, 2 wrong usage")]
     Drain {
         /// Its name
         #[arg(value_name = "NAME")]
         name: String,
     },
     /// Removes one that is empty
+    #[command(after_help = "\
+Example: holdall admin place remove large
+
+Exit codes: 0 done, 1 failed, such as for one that is not empty, 2 wrong usage")]
     Remove {
         /// Its name
         #[arg(value_name = "NAME")]
