@@ -1,6 +1,5 @@
 //! `holdall find`.
 
-use std::cmp::Reverse;
 use std::ffi::OsString;
 
 use anyhow::Result;
@@ -87,10 +86,8 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let named = shown.chosen(&access, &args.snapshots, &filter)?;
     let is_named =
         |snapshot: &Snapshot| named.is_empty() || named.iter().any(|named| named.id == snapshot.id);
-    let mut newest_first: Vec<_> =
-        shown.snapshots.iter().rev().filter(|one| filter.takes(one) && is_named(one)).collect();
-    // What was copied or imported came later than it was made.
-    newest_first.sort_by_key(|one| Reverse(one.taken_ns()));
+    let wanted = shown.snapshots.iter().filter(|one| filter.takes(one) && is_named(one));
+    let newest_first: Vec<_> = Snapshot::by_making(wanted).into_iter().rev().collect();
     let wanted = |path: &[u8], entry: &Entry| {
         let modified = modified_ns(entry.mtime);
         args.kind.is_none_or(|kind| kind.is(entry.kind))

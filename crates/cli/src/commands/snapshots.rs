@@ -29,9 +29,7 @@ pub(crate) fn run(args: &Args, app: &App) -> Result<Exit> {
     let filter = args.filter.resolve()?;
     let (access, keeper) = open::access_and_keeper(app, Patience::default())?;
     let listed = listing::shown(app, &access)?.snapshots;
-    let mut wanted: Vec<_> = listed.iter().filter(|one| filter.takes(one)).collect();
-    // What was copied or imported came later than it was made.
-    wanted.sort_by_key(|one| one.taken_ns());
+    let wanted = Snapshot::by_making(listed.iter().filter(|one| filter.takes(one)));
     let announced = keeper.announced()?;
     let due = announced.due_by_snapshot();
     for snapshot in &wanted {

@@ -73,7 +73,8 @@ fn a_new_disk_is_made_ready_by_one_command_and_backed_up_to() {
         let Some(desk) = Desk::new(400 * MIB, b"") else { return };
         let source = desk.machine.path("source");
         crate::house::small_tree(&source);
-        let label = label();
+        // The disk before may still be there for a moment, with its label.
+        let label = format!("{}{}", label(), &file_system[..1]);
         let (data, repo) = (format!("/srv/{label}/holdall"), format!("/srv/{label}/holdall/repo"));
         let script = format!(
             "{HOLDALL} disk prepare {} --label {label} --filesystem {file_system} --json > {}; \

@@ -47,6 +47,22 @@ impl Snapshot {
     pub fn taken_ns(&self) -> i64 {
         self.secret.copied_from.map_or(self.received_ns, |from| from.received_ns)
     }
+
+    /// Snapshots in the order in which they were made, of those in the order in which they came here. That order stays,
+    /// whatever a clock said; what was copied or imported came later than it was made, and goes in between by its date.
+    pub fn by_making<'a>(by_arrival: impl IntoIterator<Item = &'a Self>) -> Vec<&'a Self> {
+        let mut latest_ns = i64::MIN;
+        let at = |one: &'a Self| {
+            let is_own = one.secret.copied_from.is_none();
+            if is_own {
+                latest_ns = latest_ns.max(one.received_ns);
+            }
+            (if is_own { latest_ns } else { one.taken_ns() }, one)
+        };
+        let mut all: Vec<_> = by_arrival.into_iter().map(at).collect();
+        all.sort_by_key(|(at_ns, _)| *at_ns);
+        all.into_iter().map(|(_, one)| one).collect()
+    }
 }
 
 /// A record that is stored and cannot be used. No other suffers from it.

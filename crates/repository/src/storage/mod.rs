@@ -19,6 +19,7 @@ pub(crate) mod layout;
 #[cfg(test)]
 pub(crate) mod memory;
 pub(crate) mod own_names;
+pub(crate) mod place_away;
 pub(crate) mod placed;
 pub(crate) mod publish;
 pub(crate) mod retry;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use holdall_protocol::RepositoryError;
 use rustix::io::Errno;
 
-use crate::storage::placed::PlaceAway;
+use crate::storage::place_away::PlaceAway;
 
 /// So often is it read before it is lost.
 const TRIES: u32 = 3;

@@ -26,8 +26,8 @@ use holdall_format::PackName;
 use holdall_protocol::RepositoryError;
 use holdall_sys::PathBeneath;
 
+pub(crate) use self::places::Places;
 pub use self::places::{PackPlace, make_place, place_id};
-pub(crate) use self::places::{PlaceAway, Places};
 use super::{DirStorage, IsHeld, Key, Landed, ReadAt, Stat, Storage};
 use crate::storage::publish::{
     FILE_MODE, Published, failed, is_hexadecimal, make_dir, make_empty, names_in, publish_file,

@@ -17,6 +17,7 @@ use holdall_format::RepositoryId;
 use holdall_protocol::RepositoryError;
 use holdall_sys::{PathBeneath, Root};
 
+use crate::storage::place_away::PlaceAway;
 use crate::storage::publish::{
     FILE_MODE, damaged, failed, is_hexadecimal, read_limited, rename_no_replace, sync_folder,
 };
@@ -27,18 +28,6 @@ const MARKER: &str = "holdall-place";
 const MARKER_FRONT: &[u8] = b"holdall place, version 1\n";
 const MARKER_MAX_BYTES: u64 = 100;
 const ID_DIGITS: usize = 16;
-
-/// That the disk of a place is not there: nothing is known of what lies on it, as where a process may open no more files.
-#[derive(Debug, thiserror::Error)]
-#[error("the storage place at {} is not there: mount its disk", .0.display())]
-pub(crate) struct PlaceAway(PathBuf);
-
-impl PlaceAway {
-    /// Whether that is why something failed.
-    pub(crate) fn is(error: &io::Error) -> bool {
-        error.get_ref().is_some_and(|inner| inner.is::<Self>())
-    }
-}
 
 /// A folder on another disk that packs may lie in.
 #[derive(Debug, Clone, PartialEq, Eq)]
