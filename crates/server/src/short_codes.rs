@@ -96,6 +96,14 @@ pub(crate) enum Confirmed {
     NotBegun,
 }
 
+/// What a machine's first message is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Begun {
+    pub(crate) answer: ExchangeMessage,
+    /// Whether it came for the first time.
+    pub(crate) is_new: bool,
+}
+
 impl ShortCodes {
     /// Checks that one more code may be made.
     ///
@@ -135,7 +143,7 @@ impl ShortCodes {
     }
 
     /// Takes a machine's first message; `None` if no code is open, another key has begun, or it is no message. The same message of
-    /// the same key again gets the same answer.
+    /// the same key again gets the same answer, and is not new.
     ///
     /// Untrusted: any bytes.
     pub(crate) fn begin(
@@ -144,7 +152,7 @@ impl ShortCodes {
         server: PublicKey,
         message: &ExchangeMessage,
         now_ns: i64,
-    ) -> Option<ExchangeMessage> {
+    ) -> Option<Begun> {
         let mut kept = self.kept(now_ns);
         let code = kept.code.as_mut()?;
         match &code.stage {
@@ -152,10 +160,11 @@ impl ShortCodes {
                 let (answer, agreed) = answer_exchange(&code.code, key, server, message)?;
                 let at_ns = now_ns;
                 code.stage = Stage::Begun { key, from, at_ns, message: *message, answer, agreed };
-                Some(answer)
+                Some(Begun { answer, is_new: true })
             }
             Stage::Begun { key: by, message: first, answer, .. } => {
-                (*by == key && first == message).then_some(*answer)
+                let again = Begun { answer: *answer, is_new: false };
+                (*by == key && first == message).then_some(again)
             }
             Stage::Confirmed { .. } => None,
         }
@@ -283,7 +292,7 @@ mod tests {
     /// A whole exchange of a key that types that code; `None` if it could not begin.
     fn tried(codes: &ShortCodes, typed: u64, by: u64, now_ns: i64) -> Option<(Confirmed, Agreed)> {
         let begun = MachineExchange::begin(&code(typed), key(by), SERVER).unwrap();
-        let answer = codes.begin((key(by), source()), SERVER, &begun.message(), now_ns)?;
+        let answer = codes.begin((key(by), source()), SERVER, &begun.message(), now_ns)?.answer;
         let agreed = begun.finish(&answer).unwrap();
         Some((codes.confirm(key(by), &agreed.machine_confirms(), now_ns), agreed))
     }
@@ -326,7 +335,8 @@ mod tests {
         opened(&codes, LIFE_NS);
         let begun = MachineExchange::begin(&code(7), key(1), SERVER).unwrap();
         let last_ns = 2 * LIFE_NS - 1;
-        let answer = codes.begin((key(1), source()), SERVER, &begun.message(), last_ns).unwrap();
+        let answer =
+            codes.begin((key(1), source()), SERVER, &begun.message(), last_ns).unwrap().answer;
         let confirmation = begun.finish(&answer).unwrap().machine_confirms();
         assert!(matches!(codes.confirm(key(1), &confirmation, last_ns + 1), Confirmed::NotBegun));
     }
@@ -372,8 +382,9 @@ mod tests {
         let message = begun.message();
         let begin =
             |by, message: &ExchangeMessage| codes.begin((key(by), source()), SERVER, message, 1);
-        let answer = begin(1, &message).unwrap();
-        assert_eq!(begin(1, &message), Some(answer), "asked again");
+        let Begun { answer, is_new } = begin(1, &message).unwrap();
+        assert!(is_new);
+        assert_eq!(begin(1, &message), Some(Begun { answer, is_new: false }), "asked again");
         assert_eq!(begin(2, &message), None, "replayed by another key");
         let other = MachineExchange::begin(&code(7), key(1), SERVER).unwrap();
         assert_eq!(begin(1, &other.message()), None, "a second try");

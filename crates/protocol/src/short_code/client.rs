@@ -6,7 +6,7 @@ use crate::wire::{
 };
 use crate::{
     ClientOptions, Denial, INVITE_MAX_ADDRESSES, Invite, MachineIdentity, RepositoryError,
-    ServerAddress, ShortCode, shown_identity,
+    ServerAddress, ShortCode, fingerprint, shown_identity,
 };
 
 use super::MachineExchange;
@@ -15,14 +15,17 @@ const NOT_PROVEN: &str = "the server did not prove that it has the same code: so
                           so nothing was paired";
 
 /// Trades a short code for the invite that it stands for, at the first of those hosts that answers. Which server that is, nobody
-/// says before: the code proves it, and the invite names it.
+/// says for sure before: the code proves it, and the invite names it. Where it `announced` the fingerprint of its identity, one
+/// that shows another gets no try.
 ///
 /// # Errors
+/// [`RepositoryError::Refused`] for a server that shows another identity than the announced one: the code is not spent.
 /// [`RepositoryError::NotAllowed`] if the code is wrong, used or expired, or if someone in between ended TLS: then it is
 /// spent, and another one is needed. [`RepositoryError::Unreachable`]; [`RepositoryError::Refused`] from a server that knows no
 /// short codes.
 pub fn invite_by_code(
     hosts: &[String],
+    announced: Option<&str>,
     code: &ShortCode,
     identity: &MachineIdentity,
     options: ClientOptions,
@@ -30,6 +33,14 @@ pub fn invite_by_code(
     let server = shown_identity(hosts, identity, &options)?;
     let address = ServerAddress { hosts: hosts.to_vec(), identity: server, repository: None };
     let refused = |reason: String| RepositoryError::Refused { reason };
+    let shown = fingerprint(&server);
+    if let Some(announced) = announced.filter(|announced| *announced != shown) {
+        return Err(refused(format!(
+            "{} is not the server that was found: that one has the identity {announced}, and this one shows {shown}; the code was \
+             not sent there",
+            hosts.join(", ")
+        )));
+    }
     let caller =
         Caller::new(&address, identity, options).map_err(|error| refused(error.to_string()))?;
     caller.reach()?;

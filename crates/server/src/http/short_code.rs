@@ -19,7 +19,7 @@ use super::respond::{JSON, respond};
 use crate::ServerError;
 use crate::auth::actor::Actor;
 use crate::bounds::source::Source;
-use crate::short_codes::{Confirmed, Left};
+use crate::short_codes::{Begun, Confirmed, Left};
 use crate::state::ServerState;
 
 const NONE_IS_OPEN: &str = "no short code is open here for this computer: it was used, another computer tried it, its try \
@@ -42,9 +42,11 @@ pub(super) async fn begin(
     let message = ExchangeRequest::decode(&bytes)?.message();
     let now_ns = state.accounts.clock().running_ns();
     tell_left(state).await?;
-    let answer = state.short_codes.begin((key, source), state.identity(), &message, now_ns);
-    let answer = answer.ok_or_else(|| denied(NONE_IS_OPEN))?;
-    state.log(&format!("{} at {source} types the short code", state.accounts.shown(&key)));
+    let begun = state.short_codes.begin((key, source), state.identity(), &message, now_ns);
+    let Begun { answer, is_new } = begun.ok_or_else(|| denied(NONE_IS_OPEN))?;
+    if is_new {
+        state.log(&format!("{} at {source} types the short code", state.accounts.shown(&key)));
+    }
     Ok(respond(JSON, Frames::plain(CodeAnswer::new(answer).encode()), None))
 }
 

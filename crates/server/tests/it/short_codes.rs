@@ -37,7 +37,7 @@ fn other(code: &ShortCode) -> ShortCode {
 }
 
 fn typed(world: &World, code: &ShortCode, seed: &[u8; 32]) -> Result<Invite, RepositoryError> {
-    invite_by_code(&[world.address().to_string()], code, &identity(seed), quick())
+    invite_by_code(&[world.address().to_string()], None, code, &identity(seed), quick())
 }
 
 fn refusal<T>(result: Result<T, RepositoryError>) -> String {
@@ -88,6 +88,20 @@ fn a_short_code_lets_a_machine_in_as_an_invite_does() {
     assert!(another.unwrap_err().to_string().contains("used"));
     let right = "has the right short code";
     assert!(log_has(&world, right) && !log_has(&world, &code.to_text()), "{:?}", world.log);
+}
+
+#[test]
+fn a_server_that_shows_another_identity_than_was_announced_gets_no_try() {
+    let world = World::new();
+    let code = short_code(&world);
+    let hosts = [world.address().to_string()];
+    let announced = holdall_protocol::fingerprint(&identity(&[9; 32]).public());
+    let typed = |announced: &str| {
+        invite_by_code(&hosts, Some(announced), &code, &identity(&MACHINE), quick())
+    };
+    let refused = typed(&announced).unwrap_err().to_string();
+    assert!(refused.contains(&announced) && refused.contains("was not sent there"), "{refused}");
+    typed(&world.server().fingerprint()).unwrap();
 }
 
 #[test]
@@ -252,7 +266,7 @@ fn who_ends_tls_in_between_and_hands_on_every_message_is_found_out_by_both() {
             machine.flush().unwrap();
         }
     });
-    let refused = refusal(invite_by_code(&[address], &code, &identity(&MACHINE), quick()));
+    let refused = refusal(invite_by_code(&[address], None, &code, &identity(&MACHINE), quick()));
     assert!(refused.contains("someone between here and the server"), "{refused}");
     relaying.join().unwrap();
     was_wrong(&world, &code);
@@ -290,7 +304,7 @@ fn a_server_that_does_not_have_the_code_is_believed_nothing() {
             from.flush().unwrap();
         }
     });
-    let refused = refusal(invite_by_code(&[address], &code, &identity(&MACHINE), quick()));
+    let refused = refusal(invite_by_code(&[address], None, &code, &identity(&MACHINE), quick()));
     assert!(refused.contains("did not prove"), "{refused}");
     relaying.join().unwrap();
     // The code was never shown to the server that it is for, and still is good there.

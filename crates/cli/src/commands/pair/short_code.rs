@@ -43,15 +43,18 @@ pub(super) fn invite(app: &App, argument: Option<&str>, kit: NamedKit<'_>) -> Re
         return Ok(Given { invite, is_traded: true });
     }
     check_kit(kit)?;
-    let hosts = match (named, chosen) {
-        (Named::Server(host), _) => vec![host],
+    let (hosts, announced) = match (named, chosen) {
+        (Named::Server(host), _) => (vec![host], None),
         (Named::Directory(folder), _) => return Err(no_server(&folder).into()),
-        (Named::Nothing, Some(hosts)) => hosts,
-        (Named::Nothing, None) => the_only_one(app)?,
+        (Named::Nothing, Some(server)) => (server.hosts(), Some(server.fingerprint)),
+        (Named::Nothing, None) => {
+            let server = the_only_one(app)?;
+            (server.hosts(), Some(server.fingerprint))
+        }
     };
     let machine = MachineIdentity::from_seed(app.identity()?.signing.seed())?;
     let options = Patience::default().options(app);
-    let invite = invite_by_code(&hosts, &code, &machine, options)?;
+    let invite = invite_by_code(&hosts, announced.as_deref(), &code, &machine, options)?;
     let kept = traded_invite::keep(app, &code, &invite);
     // Without it, pairing may still succeed.
     let is_traded = kept.map_err(|error| app.output.note(error)).is_ok();
@@ -108,7 +111,7 @@ fn no_server(folder: &Path) -> Refusal {
 
 /// Lists the servers that are found, and asks which is meant if there are several. `None` if there is none, or who pairs has an invite,
 /// which says where its server is.
-fn choose(app: &App) -> Result<Option<Vec<String>>> {
+fn choose(app: &App) -> Result<Option<FoundServer>> {
     if !Announcement::IS_BUILT || app.output.quiet || app.output.json {
         return Ok(None);
     }
@@ -129,13 +132,13 @@ fn choose(app: &App) -> Result<Option<Vec<String>>> {
     }
     match servers[..] {
         [] => Ok(None),
-        [only] => Ok(Some(only.hosts())),
+        [only] => Ok(Some(only.clone())),
         _ => asked(app, &servers),
     }
 }
 
 /// Asks which of several is meant.
-fn asked(app: &App, servers: &[&FoundServer]) -> Result<Option<Vec<String>>> {
+fn asked(app: &App, servers: &[&FoundServer]) -> Result<Option<FoundServer>> {
     let count = servers.len();
     let question = format!("which one, 1 to {count} (Enter if you have an invite)? ");
     let Some(answer) = ask(&app.output, &app.interrupt, &question)? else { return Ok(None) };
@@ -146,11 +149,11 @@ fn asked(app: &App, servers: &[&FoundServer]) -> Result<Option<Vec<String>>> {
     let number = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let server = number.and_then(|number| servers.get(number));
     let wrong = || Refusal::new(Exit::Usage, format!("{answer:?} is no number from 1 to {count}"));
-    Ok(Some(server.ok_or_else(wrong)?.hosts()))
+    Ok(Some((*server.ok_or_else(wrong)?).clone()))
 }
 
 /// The only server that is found.
-fn the_only_one(app: &App) -> Result<Vec<String>> {
+fn the_only_one(app: &App) -> Result<FoundServer> {
     let found = discover::look(app)?;
     discover::say_what_lacks(app, &found);
     match found.servers()[..] {
@@ -158,7 +161,7 @@ fn the_only_one(app: &App) -> Result<Vec<String>> {
             let message = "no server was found on the network for the short code";
             Err(Refusal::new(Exit::Unreachable, message).hint(NAME_IT).into())
         }
-        [only] => Ok(only.hosts()),
+        [only] => Ok(only.clone()),
         [first, second, ..] => {
             let message = format!(
                 "several servers were found, among them {} and {}",
