@@ -207,6 +207,12 @@ fn is_repeated(at: Timestamp, zone: &str) -> bool {
     zone.to_ambiguous_timestamp(shown).is_ambiguous()
 }
 
+/// Whether systemd 252 passes over that midnight: after 23:54 it names 00:09 for `*:0/9`, though 13:00 after 12:54.
+fn is_passed_over(text: &str, next: Timestamp, expected: Timestamp, zone: &str) -> bool {
+    let shown = TimeZone::get(zone).unwrap().to_datetime(next);
+    text.contains('/') && (shown.hour(), shown.minute()) == (0, 0) && next < expected
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -229,6 +235,9 @@ proptest! {
                 break;
             }
             let next = calendar.next_after(at, &local);
+            if next.is_some_and(|next| is_passed_over(&text, next, expected, own)) {
+                break;
+            }
             prop_assert_eq!(next, Some(expected), "{} after {}", text, at);
             at = expected;
         }
