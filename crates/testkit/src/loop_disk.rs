@@ -38,7 +38,11 @@ impl LoopDisk {
     /// Whether it shows the image still: once it does not, another may have its place.
     fn shows_image(&self) -> bool {
         let shown = format!("/sys/class/block/{}/loop/backing_file", self.name());
-        fs::read_to_string(shown).is_ok_and(|shown| Path::new(shown.trim_end()) == self.image)
+        fs::read_to_string(shown).is_ok_and(|shown| {
+            // The folder with the image may have gone before.
+            let shown = shown.trim_end();
+            Path::new(shown.strip_suffix(" (deleted)").unwrap_or(shown)) == self.image
+        })
     }
 
     /// Its place, such as `/dev/loop3`.
