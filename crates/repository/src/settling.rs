@@ -2,6 +2,7 @@
 //!
 //! Nodes stay in the directory: a backup compares with them, and a listing reads them. So do tails, until they are packs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -96,12 +97,12 @@ impl Store {
         places: &Places,
     ) -> Result<Vec<PackName>, RepositoryError> {
         let state = self.index().state();
-        let chunks = state.packs.iter().filter(|pack| pack.kind == BlockKind::Chunks);
         let is_one_open = places.all.iter().any(|place| !place.is_draining);
+        let here = if is_one_open { placed.in_directory()? } else { BTreeSet::new() };
+        let chunks = state.packs.iter().filter(|pack| pack.kind == BlockKind::Chunks);
         let mut all: Vec<PackName> = chunks
-            .filter(|pack| is_one_open && !state.condemned.contains(&pack.name))
             .map(|pack| pack.name)
-            .filter(|pack| placed.is_in_directory(pack))
+            .filter(|pack| here.contains(pack) && !state.condemned.contains(pack))
             .collect();
         for place in places.all.iter().filter(|place| place.is_draining) {
             all.extend(placed.in_place(&place.id)?);

@@ -99,10 +99,10 @@ impl Administration<'_> {
 
     pub(super) fn remove_place(&self, name: &str) -> Result<Places, ServerError> {
         let Places { places, waiting } = self.named_place(name)?;
-        if let Some(place) = places.iter().find(|place| place.packs > 0) {
+        // A pack may be on its way to one that is in use.
+        if places.iter().any(|place| place.packs > 0 || !place.is_draining) {
             return Err(ServerError::refused(format!(
-                "{} packs lie in it: `holdall admin place drain {name}` moves them out",
-                place.packs
+                "it is in use: `holdall admin place drain {name}` empties it"
             )));
         }
         self.accounts.remove_place(name)?;

@@ -84,9 +84,14 @@ impl Stores {
 
     /// Deletes a repository that was taken away, in its places too. What it has in those that are away stays there, and is told.
     pub(super) fn delete_set_aside(&self, name: &str) -> Result<(), ServerError> {
-        for place in clear_places(&self.folder.set_aside_at(name))? {
-            let shown = place.folder.display();
-            (self.log)(&format!("what {name} had in {shown} stays there: its disk is not there"));
+        match clear_places(&self.folder.set_aside_at(name)) {
+            Ok(left) => left.iter().for_each(|place| {
+                let shown = place.folder.display();
+                let why = "its disk is not there, or another copy of the repository uses it";
+                (self.log)(&format!("what {name} had in {shown} stays there: {why}"));
+            }),
+            // No reason to keep a server from starting.
+            Err(error) => (self.log)(&format!("what {name} had in storage places stays: {error}")),
         }
         self.folder.delete_set_aside(name)
     }

@@ -16,7 +16,7 @@
 mod moving;
 mod places;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -93,6 +93,21 @@ impl PlacedPacks {
     /// Says where they may lie from now on.
     pub(crate) fn set_places(&self, places: &Places) -> Result<(), RepositoryError> {
         replace(&self.tmp, &self.root.join(PLACES), &places.encode())
+    }
+
+    /// The packs that lie in the directory: few, where others have moved out of it.
+    pub(crate) fn in_directory(&self) -> Result<BTreeSet<PackName>, RepositoryError> {
+        let packs = self.root.join("packs");
+        let mut all = BTreeSet::new();
+        // Whatever else lies there is somebody else's.
+        let is_of_packs = |name: &&OsString| {
+            name.to_str().is_some_and(|name| name.len() == 2 && is_hexadecimal(name))
+        };
+        for folder in names_in(&packs)?.iter().filter(is_of_packs) {
+            let names = names_in(&packs.join(folder))?.into_iter();
+            all.extend(names.filter_map(|name| name.to_str()?.parse::<PackName>().ok()));
+        }
+        Ok(all)
     }
 
     /// Whether a pack lies in the directory.
