@@ -141,7 +141,7 @@ pub(crate) fn run(args: Args, app: &App) -> Result<Exit> {
             server = start(listen)?;
         }
     }
-    // It says goodbye before nobody answers any more.
+    // The network is told that the server goes, while it still answers.
     announcement.take();
     server.shutdown();
     Ok(Exit::Done)

@@ -23,7 +23,7 @@ Example: sudo holdall disk erase /dev/sdb
 A disk is refused as by `holdall disk prepare`, and its name has to be typed, or given with --confirm, also if nothing seems to be on it.
 
 It takes as long as writing all of the disk, for each pass. Then up to 256 pieces that lie evenly on the disk are read back and \
-compared, and a disk that can be told so is told to forget everything (discard; where it offers that, also what it keeps elsewhere). If \
+compared, and the disk is asked to discard everything, if it can (and securely, if it offers that). If \
 it is interrupted, it says how far it was; the same command begins anew.
 
 What a disk does not show is not overwritten: solid-state disks keep old copies in spare cells, and all disks have places that they \

@@ -16,7 +16,7 @@ use crate::terminal::output::size;
 Example: holdall disk list
 
 Run it before and after a disk is plugged in: the line that is new is that disk. What keeps a disk from being prepared or erased \
-stands beside it. How well a disk is (SMART) is told by `smartctl` of Debian's package smartmontools, to root; a disk that \
+stands beside it. A disk's health (SMART) is read by `smartctl` of Debian's package smartmontools, as root; a disk that \
 sleeps is not woken up for it.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage")]
@@ -62,7 +62,7 @@ pub(super) fn run(app: &App) -> Result<Exit> {
         app.output.say("there is no disk that is seen from here")?;
     }
     if lacks_smartctl {
-        app.output.note("how well the disks are is told once smartctl is there: `sudo apt-get install smartmontools`");
+        app.output.note("the disks' health can be read once smartctl is installed: `sudo apt-get install smartmontools`");
     }
     Ok(Exit::Done)
 }
